@@ -49,7 +49,7 @@ impl Recording {
         Recording {
             core: Supervisor::new(Limits::default()),
             events: VecDeque::new(),
-            hands: Hands::new(runtimes, inbox, (home.path(), near), Prints::Files).unwrap(),
+            hands: Hands::new(runtimes, inbox, home.path(), near, Prints::Files).unwrap(),
             warm: Warm {
                 programs: Programs::new(std::collections::HashMap::new()),
                 fresh: Fingerprints::new(),

@@ -80,7 +80,7 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
         }
         let socket = Socket::listen(&config.directory)?;
         log::begin(&config.directory, config.user_config.as_deref());
-        serve(config, (socket, near), ready).await
+        serve(config, socket, near, ready).await
     });
     // A blocking thread may sit in a slow read of `/proc`; nobody waits for it.
     runtime.shutdown_background();
@@ -89,7 +89,8 @@ pub fn run(config: Config) -> Result<(), DaemonError> {
 
 async fn serve(
     config: Config,
-    (mut socket, near): (Socket, Arc<Near>),
+    mut socket: Socket,
+    near: Arc<Near>,
     ready: Option<rustix::fd::OwnedFd>,
 ) -> Result<(), DaemonError> {
     let (inbox, inputs) = mpsc::channel(INBOX_MAX);
@@ -111,7 +112,7 @@ async fn serve(
     if config.notes_spans {
         ring::begin(&config.directory);
     }
-    let hands = Hands::new(runtimes, inbox.clone(), (&config.directory, near), config.prints)?;
+    let hands = Hands::new(runtimes, inbox.clone(), &config.directory, near, config.prints)?;
     tokio::spawn(take_own(own, front.clone()));
     let accepting = Accepting::begin(listener, front);
     let outbox = outbox(&config, inbox.clone());

@@ -61,7 +61,7 @@ pub(super) fn compare(callers: &[u8], own: &[u8], files: &Files) -> Cgroup {
         return Cgroup::Limited;
     }
     let alike = callers.iter().zip(own.values()).all(|((controllers, callers), own)| {
-        callers == own || alike(controllers, (callers, own), files)
+        callers == own || alike(controllers, callers, own, files)
     });
     if alike { Cgroup::Alike } else { Cgroup::Limited }
 }
@@ -78,7 +78,7 @@ pub(super) fn is_freer(callers: &[u8], own: &[u8], files: &Files) -> bool {
                     Bounds::Nothing => true,
                     Bounds::Unknown => false,
                     Bounds::Files(files_of) => {
-                        let groups = Groups::new(controllers, (callers, own), files);
+                        let groups = Groups::new(controllers, callers, own, files);
                         groups.is_free(groups.callers, files_of)
                             && most(groups.processes(groups.callers))
                                 >= most(groups.processes(groups.own))
@@ -120,12 +120,12 @@ fn bounds(controllers: &str) -> Bounds {
     }
 }
 
-fn alike(controllers: &str, paths: (&str, &str), files: &Files) -> bool {
+fn alike(controllers: &str, callers: &str, own: &str, files: &Files) -> bool {
     match bounds(controllers) {
         Bounds::Nothing => true,
         Bounds::Unknown => false,
         Bounds::Files(files_of) => {
-            let groups = Groups::new(controllers, paths, files);
+            let groups = Groups::new(controllers, callers, own, files);
             groups.is_free(groups.callers, files_of)
                 && groups.is_free(groups.own, files_of)
                 && groups.processes(groups.callers) == groups.processes(groups.own)
@@ -142,7 +142,7 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn new(controllers: &str, (callers, own): (&'a str, &'a str), files: &Files) -> Groups<'a> {
+    fn new(controllers: &str, callers: &'a str, own: &'a str, files: &Files) -> Groups<'a> {
         let (callers, own) = (Path::new(callers), Path::new(own));
         let meets = callers.ancestors().find(|above| own.starts_with(above));
         let folder = files.hierarchy(controllers);

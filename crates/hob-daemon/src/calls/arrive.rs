@@ -37,7 +37,7 @@ impl Calls {
         let argv: Vec<&[u8]> = call.argv.iter().collect();
         let files = ctx.warm.fresh.files();
         let Resolved { program: resolved, directory } =
-            ctx.warm.resolutions.resolve(files, (&argv, &call.env), fds.directory.as_fd());
+            ctx.warm.resolutions.resolve(files, &argv, &call.env, fds.directory.as_fd());
         let found = resolved.as_ref().ok();
         let (name, arguments) = (name_of(argv[0], found), argv.len() - 1);
         let facts = self.facts(ctx, &call, &seen, &resolved);

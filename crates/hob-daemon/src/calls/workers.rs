@@ -122,7 +122,7 @@ impl Calls {
         if let (Some(seed), Some(entry)) = known
             && let Some(lesson) = &entry.lesson
         {
-            match ctx.warm.fresh.admit((key, seed), lesson, (&before, loads_since)) {
+            match ctx.warm.fresh.admit(key, seed, lesson, &before, loads_since) {
                 Admission::Admitted => {}
                 Admission::Again(not_yet) => {
                     told = Preload::Amended;

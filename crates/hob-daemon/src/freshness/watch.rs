@@ -135,7 +135,8 @@ impl Watch {
     pub(super) fn add(
         &mut self,
         path: &CStr,
-        (target, interest): (Target, Interest),
+        target: Target,
+        interest: Interest,
         owner: FingerprintId,
     ) -> Result<(), Unwatchable> {
         let inotify = self.inotify.as_ref().ok_or(Unwatchable)?;

@@ -69,7 +69,7 @@ struct Walk<'w> {
 impl Walk<'_> {
     fn directory(&mut self, path: &CStr, interest: Interest) -> Result<(), Unwatchable> {
         match self.real(path.to_bytes(), LINKS_MAX)? {
-            Some(directory) => self.keep(&directory, (Target::Entries, interest)),
+            Some(directory) => self.keep(&directory, Target::Entries, interest),
             None => Ok(()),
         }
     }
@@ -84,7 +84,7 @@ impl Walk<'_> {
         for _ in 0..LINKS_MAX {
             let Some((up, name)) = split(&path) else { return Ok(()) };
             let Some(directory) = self.real(up, LINKS_MAX)? else { return Ok(()) };
-            self.keep(&directory, (Target::Contents, Interest::Named))?;
+            self.keep(&directory, Target::Contents, Interest::Named)?;
             let Some(end) = inside(&directory, name) else { return Ok(()) };
             match look(&end) {
                 Some(FileType::Symlink) => {
@@ -95,7 +95,7 @@ impl Walk<'_> {
                 found => {
                     self.marked.ends.insert(name.to_vec());
                     if found == Some(FileType::RegularFile) {
-                        self.watch.add(&end, (Target::File, Interest::Named), self.owner)?;
+                        self.watch.add(&end, Target::File, Interest::Named, self.owner)?;
                     }
                     return Ok(());
                 }
@@ -133,7 +133,7 @@ impl Walk<'_> {
             let up = split(directory.to_bytes()).and_then(|(up, _)| CString::new(up).ok());
             return Ok(Some(up.filter(|up| !up.is_empty()).unwrap_or_else(|| c"/".to_owned())));
         }
-        self.keep(directory, (Target::Entries, Interest::Named))?;
+        self.keep(directory, Target::Entries, Interest::Named)?;
         self.marked.ways.insert(name.to_vec());
         let Some(path) = inside(directory, name) else { return Ok(None) };
         match look(&path) {
@@ -150,7 +150,8 @@ impl Walk<'_> {
     fn keep(
         &mut self,
         directory: &CString,
-        (target, interest): (Target, Interest),
+        target: Target,
+        interest: Interest,
     ) -> Result<(), Unwatchable> {
         let before = self.watched.get(directory).copied();
         let both = before.map_or((target, interest), |(t, i)| (t.max(target), i.max(interest)));
@@ -166,7 +167,7 @@ impl Walk<'_> {
                 self.devices.insert(stat.st_dev);
             }
         }
-        self.watch.add(directory, both, self.owner)?;
+        self.watch.add(directory, both.0, both.1, self.owner)?;
         self.watched.insert(directory.clone(), both);
         Ok(())
     }

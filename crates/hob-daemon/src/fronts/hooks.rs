@@ -43,7 +43,8 @@ struct Caller<'a> {
 pub(crate) async fn serve(
     first: Frame,
     mut reader: Reader,
-    (stream, seen): (Arc<Stream>, Seen),
+    stream: Arc<Stream>,
+    seen: Seen,
     front: &Front,
 ) {
     let mut caller = Caller {

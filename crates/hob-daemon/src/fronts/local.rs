@@ -102,7 +102,7 @@ async fn serve(stream: Arc<Stream>, front: &Front) {
     if frame.kind == Kind::Control {
         control(frame, reader, stream, front).await;
     } else if frame.kind == Kind::Call && hello.build == front.build {
-        call(frame, reader, (stream, seen), front).await;
+        call(frame, reader, stream, seen, front).await;
     } else if frame.kind == Kind::Launcher && hello.build == front.build {
         launcher(frame, reader, stream, front).await;
     } else if frame.kind == Kind::Attach {
@@ -111,9 +111,9 @@ async fn serve(stream: Arc<Stream>, front: &Front) {
         message::serve(frame, reader, stream, front).await;
     } else if frame.kind == Kind::RunSet {
         // The same holds for callers of hook sets.
-        hooks::serve(frame, reader, (stream, seen), front).await;
+        hooks::serve(frame, reader, stream, seen, front).await;
     } else if frame.kind == Kind::OpenSession && hello.build == front.build {
-        repl::serve(frame, reader, (stream, seen), front).await;
+        repl::serve(frame, reader, stream, seen, front).await;
     } else if matches!(frame.kind, Kind::Call | Kind::OpenSession) {
         hob_os::debug!(Category::Connection, "a client of another build, pid {}", hello.pid);
         say_hello(&stream, front);
@@ -139,12 +139,7 @@ fn say_hello(stream: &Arc<Stream>, front: &Front) {
     }
 }
 
-async fn call(
-    frame: Frame,
-    mut reader: Reader,
-    (caller, seen): (Arc<Stream>, Seen),
-    front: &Front,
-) {
+async fn call(frame: Frame, mut reader: Reader, caller: Arc<Stream>, seen: Seen, front: &Front) {
     let received_ns = clock::now_ns();
     let Ok(call) = Call::decode(&frame.payload) else { return };
     let Some(fds) = descriptors(frame.fds, &call.beyond) else { return };

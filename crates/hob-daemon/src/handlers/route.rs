@@ -357,8 +357,7 @@ impl Catalog {
         let name = handler.interpreter.as_str();
         let argv: [&[u8]; 2] = [name.as_bytes(), file];
         let env = &from.env;
-        let found =
-            ctx.warm.resolutions.resolve(ctx.warm.fresh.files(), (&argv, env), root.as_fd());
+        let found = ctx.warm.resolutions.resolve(ctx.warm.fresh.files(), &argv, env, root.as_fd());
         let program = found.program.map_err(|error| config(error.to_string()))?;
         if program.runtime != handler.runtime || ctx.warm.programs.hosted(&program) != Hosted::Yes {
             return Err(config(format!(

@@ -27,7 +27,7 @@ impl Outbox {
     /// else with the first message. `notify` hears everything that is done.
     #[must_use]
     pub fn start(state_dir: Option<&Path>, notify: Notify) -> Outbox {
-        let outbox = Outbox::with(state_dir, (Thread::Absent, Some(notify)));
+        let outbox = Outbox::with(state_dir, Thread::Absent, Some(notify));
         if state_dir.is_some_and(Outbox::is_left) {
             let mut state = outbox.shared.lock();
             // Without a thread the first message is refused with the reason.
@@ -39,10 +39,10 @@ impl Outbox {
     /// That of a site, which keeps nothing: its workers tell the user's daemon.
     #[must_use]
     pub fn of_site() -> Outbox {
-        Outbox::with(None, (Thread::Elsewhere, None))
+        Outbox::with(None, Thread::Elsewhere, None)
     }
 
-    fn with(state_dir: Option<&Path>, (thread, notify): (Thread, Option<Notify>)) -> Outbox {
+    fn with(state_dir: Option<&Path>, thread: Thread, notify: Option<Notify>) -> Outbox {
         let shared = Shared {
             state_dir: state_dir.map(Path::to_owned),
             state: Mutex::new(State {

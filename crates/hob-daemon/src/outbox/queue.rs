@@ -220,7 +220,8 @@ impl Queue {
         &mut self,
         id: MessageId,
         now_ms: u64,
-        (why, directory): (&str, Directory),
+        why: &str,
+        directory: Directory,
     ) -> Option<Waiting> {
         let entry = self.land(id)?;
         if let Some(lane) = self.programs.get_mut(&entry.program)
@@ -431,11 +432,11 @@ mod tests {
 
     #[test]
     fn a_program_whose_directory_stays_gone_is_given_up_and_one_that_comes_back_is_not() {
-        let why = ("no-program: gone", Directory::Gone);
+        let why = "no-program: gone";
         let hold = |queue: &mut Queue, now: u64, directory| {
             queue.tick(now);
             let next = queue.next(&[1]).unwrap();
-            queue.hold(next.id, now, (why.0, directory))
+            queue.hold(next.id, now, why, directory)
         };
         let (mut queue, mut ids) = (Queue::new(), Ids::new(1));
         let (a, b) = (waiting(&mut ids, 1, Some(1)), waiting(&mut ids, 1, Some(1)));
@@ -455,7 +456,7 @@ mod tests {
         now += GONE_MS_MAX;
         // Now it is gone for good: one after the other.
         assert_eq!(hold(&mut queue, now, Directory::Gone), Some(a));
-        assert_eq!(queue.held(), (1, Some(why.0)));
+        assert_eq!(queue.held(), (1, Some(why)));
         assert_eq!(hold(&mut queue, now, Directory::Gone), Some(b));
         assert!(queue.is_empty() && queue.next_due_ms().is_none() && queue.held().0 == 0);
     }
@@ -479,8 +480,8 @@ mod tests {
         [&a, &b, &other].into_iter().for_each(|message| queue.push(message.clone()));
         assert_eq!(queue.next(&[1]).unwrap().id, a.id);
         assert_eq!(queue.next(&[1]).unwrap().id, b.id);
-        assert_eq!(queue.hold(a.id, 0, ("untrusted", Directory::There)), None);
-        assert_eq!(queue.hold(b.id, 0, ("untrusted", Directory::There)), None);
+        assert_eq!(queue.hold(a.id, 0, "untrusted", Directory::There), None);
+        assert_eq!(queue.hold(b.id, 0, "untrusted", Directory::There), None);
         assert_eq!((queue.held(), queue.len()), ((2, Some("untrusted")), 3));
         assert_eq!((queue.next(&[1]), queue.next_due_ms()), (None, Some(1_000)));
         assert_eq!(queue.next(&[2]).unwrap().id, other.id);
@@ -491,7 +492,7 @@ mod tests {
             queue.tick(now);
             assert_eq!(queue.next(&[1]), Some(a.clone()));
             assert_eq!(queue.next(&[1]), None);
-            assert_eq!(queue.hold(a.id, now, ("untrusted", Directory::There)), None);
+            assert_eq!(queue.hold(a.id, now, "untrusted", Directory::There), None);
         }
         assert_eq!(queue.next_due_ms(), Some(now + WAIT_MS_MAX));
         queue.look_again();
@@ -574,7 +575,7 @@ mod tests {
                         queue.put_back(flying.remove(which % flying.len()));
                     }
                     Step::Hold(which) if !flying.is_empty() => {
-                        assert_eq!(queue.hold(flying.remove(which % flying.len()), now, ("untrusted", Directory::There)), None);
+                        assert_eq!(queue.hold(flying.remove(which % flying.len()), now, "untrusted", Directory::There), None);
                     }
                     Step::Tick(later) => {
                         now += later;

@@ -24,8 +24,8 @@ use std::sync::Arc;
 
 use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, ReadableTableMetadata,
-    StorageBackend, TableDefinition, WriteTransaction,
+    AccessGuard, Builder, Database, DatabaseError, ReadableDatabase, ReadableTable,
+    ReadableTableMetadata, StorageBackend, TableDefinition, WriteTransaction,
 };
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
@@ -286,7 +286,7 @@ impl Store {
     pub(super) fn read(&self, id: MessageId) -> Result<Option<Message>, StoreError> {
         self.reading(|| {
             let messages = self.database.begin_read()?.open_table(MESSAGES)?;
-            messages.get(id.number())?.map(|body| self.message(id, body.value())).transpose()
+            messages.get(id.number())?.map(|body| self.message(id, &body)).transpose()
         })
     }
 
@@ -302,7 +302,7 @@ impl Store {
                 let Some(body) = messages.get(id.value())? else { continue };
                 let (at_ms, tries, why) = end.value();
                 letters.push(DeadLetter {
-                    message: self.message(MessageId::from_number(id.value()), body.value())?,
+                    message: self.message(MessageId::from_number(id.value()), &body)?,
                     at_ms,
                     tries,
                     why: why.to_owned(),
@@ -312,11 +312,8 @@ impl Store {
         })
     }
 
-    fn message(
-        &self,
-        id: MessageId,
-        (program, key, content_type, created_ms, payload): (u64, Option<&[u8]>, &[u8], u64, &[u8]),
-    ) -> Result<Message, redb::Error> {
+    fn message(&self, id: MessageId, body: &AccessGuard<'_, Body>) -> Result<Message, redb::Error> {
+        let (program, key, content_type, created_ms, payload) = body.value();
         Ok(Message {
             id,
             program: self.programs.name(program)?,

@@ -312,7 +312,7 @@ pub fn shown(dir: &Path) -> Result<Site, ProjectError> {
     let app = hob_runtimes::apps().find(|(_, app)| root.join(app.file).is_file());
     let is_public = root.join(PUBLIC).is_dir();
     if let Some((row, app)) = app {
-        let served = Table::default().app(&root, (row, app), app.file);
+        let served = Table::default().app(&root, row, app, app.file);
         let served = served.map_err(|what| ProjectError::config(dir, what))?;
         mounts.insert("/".to_owned(), Mount::App(Box::new(served)));
     }
@@ -452,7 +452,7 @@ impl Table {
         }
         let found = hob_runtimes::apps().find(|(_, app)| app.interface == key);
         let (row, app) = found.ok_or("nothing hosts it")?;
-        self.app(root, (row, app), &what).map(|served| Mount::App(Box::new(served)))
+        self.app(root, row, app, &what).map(|served| Mount::App(Box::new(served)))
     }
 
     /// Whether it has keys of apps.
@@ -523,7 +523,8 @@ impl Table {
     fn app(
         self,
         root: &Path,
-        (row, app): (&'static Runtime, &'static App),
+        row: &'static Runtime,
+        app: &'static App,
         what: &str,
     ) -> Result<Served, String> {
         let interface = app.interface;

@@ -235,12 +235,12 @@ impl Daemon {
                 messages.outbox_did(&mut ctx, done);
             }
             Input::Sender { sender, event } => {
-                self.hands.is_busy();
+                self.hands.forget_near();
                 let (_, messages, mut ctx) = self.parts();
                 messages.sender(&mut ctx, sender, event);
             }
             Input::Hosts { news, came_ns } => {
-                self.hands.is_busy();
+                self.hands.forget_near();
                 let (_, messages, mut ctx) = self.parts();
                 messages.heard(&mut ctx, news, came_ns);
             }
@@ -324,7 +324,7 @@ impl Daemon {
         }
         let (_, messages, mut ctx) = self.parts();
         if messages.is_handlers(&mut ctx, worker) {
-            ctx.hands.is_busy();
+            ctx.hands.forget_near();
             return messages.handler_says(&mut ctx, worker, event);
         }
         if let WorkerEvent::Launched(launched, pidfd) = event {

@@ -460,7 +460,7 @@ impl Tells {
     fn waits(&mut self, id: MessageId, why: &str, directory: Directory) {
         let now_ms = now_ms();
         hob_os::debug!(Category::Tells, "{id} is held: {why}");
-        if let Some(message) = self.queue.hold(id, now_ms, (why, directory)) {
+        if let Some(message) = self.queue.hold(id, now_ms, why, directory) {
             self.outbox.bury(&message, now_ms, why);
         }
     }

@@ -45,9 +45,11 @@ impl Fingerprints {
     /// one's fingerprint.
     pub(crate) fn admit(
         &mut self,
-        (key, seed): (Key, &Seed),
+        key: Key,
+        seed: &Seed,
         lesson: &Lesson,
-        (before, since): (&Before, SystemTime),
+        before: &Before,
+        since: SystemTime,
     ) -> Admission {
         if !self.holds(key) {
             return Admission::OthersStale;

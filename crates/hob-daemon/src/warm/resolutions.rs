@@ -96,7 +96,8 @@ impl Resolutions {
     pub(crate) fn resolve(
         &mut self,
         freshness: &mut Freshness,
-        (argv, env): (&[&[u8]], &Strings),
+        argv: &[&[u8]],
+        env: &Strings,
         cwd: BorrowedFd<'_>,
     ) -> Resolved {
         let entries: Vec<&[u8]> = env.iter().collect();
@@ -144,7 +145,14 @@ impl Resolutions {
             let variables =
                 variables.map(|name| (name.clone(), lookup(name).map(|value| hash(&[value]))));
             let variables = variables.collect();
-            self.remember(freshness, (question, variables), (kept, &noted), since);
+            // What changed while it was looked at is asked anew the next time.
+            match looked_up(freshness, &noted, since) {
+                Some(fingerprint) => {
+                    let answer = Answer { question, variables, fingerprint, program: kept };
+                    self.remember(freshness, answer);
+                }
+                None => self.ask(question),
+            }
         }
         Resolved { program, directory }
     }
@@ -156,42 +164,37 @@ impl Resolutions {
         self.asked.push(question);
     }
 
-    fn remember(
-        &mut self,
-        freshness: &mut Freshness,
-        (question, variables): (Question, Vec<Variable>),
-        (program, noted): (Program, &Noted),
-        since: SystemTime,
-    ) {
-        let (mut whole, mut files) = (BTreeSet::new(), Vec::new());
-        for path in &noted.paths {
-            match rustix::fs::stat(path.as_slice()) {
-                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
-                    whole.insert(path.clone());
-                }
-                Ok(_) | Err(_) => files.push(path.clone()),
-            }
-        }
-        let none = BTreeSet::new();
-        let sources = Sources {
-            files: &none,
-            candidates: &files,
-            directories: &none,
-            names: &none,
-            whole: &whole,
-            asked: &BTreeMap::new(),
-            links: &BTreeMap::new(),
-        };
-        // What changed while it was looked at is asked anew the next time.
-        let Ok(fingerprint) = freshness.build(sources, &Before::default(), since) else {
-            return self.ask(question);
-        };
-        let fingerprint = freshness.keep(fingerprint);
+    fn remember(&mut self, freshness: &mut Freshness, answer: Answer) {
         if self.answers.len() >= REMEMBERED_MAX {
             freshness.forget(self.answers.remove(0).fingerprint);
         }
-        self.answers.push(Answer { question, variables, fingerprint, program });
+        self.answers.push(answer);
     }
+}
+
+/// The fingerprint of all that a resolution has looked at; `None`: it changed meanwhile.
+fn looked_up(freshness: &mut Freshness, noted: &Noted, since: SystemTime) -> Option<FingerprintId> {
+    let (mut whole, mut files) = (BTreeSet::new(), Vec::new());
+    for path in &noted.paths {
+        match rustix::fs::stat(path.as_slice()) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+                whole.insert(path.clone());
+            }
+            Ok(_) | Err(_) => files.push(path.clone()),
+        }
+    }
+    let none = BTreeSet::new();
+    let sources = Sources {
+        files: &none,
+        candidates: &files,
+        directories: &none,
+        names: &none,
+        whole: &whole,
+        asked: &BTreeMap::new(),
+        links: &BTreeMap::new(),
+    };
+    let fingerprint = freshness.build(sources, &Before::default(), since).ok()?;
+    Some(freshness.keep(fingerprint))
 }
 
 impl Answer {

@@ -203,7 +203,8 @@ impl Hands {
     pub(crate) fn new(
         runtimes: Runtimes,
         owner: mpsc::Sender<Input>,
-        (directory, near): (&Path, Arc<Near>),
+        directory: &Path,
+        near: Arc<Near>,
         prints: Prints,
     ) -> std::io::Result<Hands> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
@@ -534,7 +535,7 @@ impl Hands {
     /// way nothing was run.
     pub(crate) fn give(&mut self, worker: WorkerId, given: Given<'_>) -> Result<(), GiveFailure> {
         let process = self.processes.get_mut(&worker).ok_or(GiveFailure::WorkerClosed)?;
-        let place = Place::new(given.caller_pid, (process.pid, self.processors), given.crowd);
+        let place = Place::new(given.caller_pid, process.pid, self.processors, given.crowd);
         let give = Give {
             call: given.call.0,
             group: given.group,
@@ -610,7 +611,7 @@ impl Hands {
     }
 
     /// Something else than a lone call is to be done: then this process waits anywhere.
-    pub(crate) fn is_busy(&self) {
+    pub(crate) fn forget_near(&self) {
         self.near.forget();
     }
 
@@ -748,7 +749,7 @@ struct Place {
 }
 
 impl Place {
-    fn new(caller_pid: u32, (worker_pid, own): (u32, Processors), crowd: Crowd) -> Place {
+    fn new(caller_pid: u32, worker_pid: u32, own: Processors, crowd: Crowd) -> Place {
         let theirs = Processors::of(caller_pid).unwrap_or(own);
         let here = match crowd {
             Crowd::Alone if worker_pid != 0 => theirs.current(),

@@ -26,7 +26,8 @@ use proxy::Proxy;
 pub(crate) async fn serve(
     mut frame: Frame,
     mut reader: Reader,
-    (stream, seen): (Arc<Stream>, Seen),
+    stream: Arc<Stream>,
+    seen: Seen,
     front: &Front,
 ) {
     let Ok(open) = OpenSession::decode(&frame.payload) else { return };
@@ -52,7 +53,7 @@ pub(crate) async fn serve(
     match answer {
         Ok(Ok(joined)) => {
             if let Ok((client_side, session_side)) = connect(&stream, &joined).await {
-                let mut proxy = Proxy::new(client, front.owner.clone(), &joined, (shared, &token));
+                let mut proxy = Proxy::new(client, front.owner.clone(), &joined, shared, &token);
                 proxy.run(client_side, session_side, joined.over).await;
             }
             let _ = tell(SessionEvent::Left).await;

@@ -52,7 +52,8 @@ impl Proxy {
         client: ClientId,
         owner: mpsc::Sender<Input>,
         joined: &InSession,
-        (shared, token): (bool, &[u8]),
+        shared: bool,
+        token: &[u8],
     ) -> Proxy {
         Proxy {
             client,
