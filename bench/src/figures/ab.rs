@@ -94,7 +94,7 @@ impl Ground<'_> {
         let told = folder.join("hyperfine.json");
         let mut ground = Ground { hob: &setting.hob, own, told, steps_a_us: 1.0, steps: 0.0 };
         let many = 20_000_000.0;
-        let far = ground.compare(&["--pairs", "20", "--metric", "cpu"], (0.0, many))?;
+        let far = ground.compare(&["--pairs", "20", "--metric", "cpu"], 0.0, many)?;
         let cpu = |side: &str| far[side]["cpu_us"]["median"].as_f64().context("no time");
         let (start, whole) = (cpu("a")?, cpu("b")?);
         ground.steps_a_us = many / (whole - start);
@@ -107,7 +107,7 @@ impl Ground<'_> {
     }
 
     /// Compares two numbers of steps.
-    fn compare(&self, options: &[&str], (a, b): (f64, f64)) -> Result<Value> {
+    fn compare(&self, options: &[&str], a: f64, b: f64) -> Result<Value> {
         let (a, b) = (self.command(a), self.command(b));
         let mut command = Command::new(self.hob);
         command.args(["ab", "--json"]).args(options).args([&a, &b]).stdin(Stdio::null());
@@ -124,7 +124,7 @@ impl Ground<'_> {
 
     /// The verdict on a command that takes `share` longer, by a metric.
     fn verdict(&self, metric: &str, share: f64) -> Result<String> {
-        let found = self.compare(&["--metric", metric], (self.steps, self.planted(share)))?;
+        let found = self.compare(&["--metric", metric], self.steps, self.planted(share))?;
         Ok(found["verdict"].as_str().unwrap_or("none").to_owned())
     }
 
@@ -155,8 +155,8 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
     price(&ground, &mut figure)?;
     let neighbours = Neighbours::new(&own)?;
     alarms(setting, &ground, &mut figure)?;
-    for (share, name, want) in [(0.09, "+9 %", [90.0, 95.0]), (0.05, "+5 %", [0.0, 95.0])] {
-        planted(setting, &ground, &mut figure, (share, name, want))?;
+    for (share, wanted) in [(0.09, [90.0, 95.0]), (0.05, [0.0, 95.0])] {
+        planted(setting, &ground, &mut figure, share, wanted)?;
     }
     drop(neighbours);
     Ok(figure)
@@ -167,7 +167,7 @@ fn price(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
     let mut over = Vec::new();
     for _ in 0..5 {
         let begun = Instant::now();
-        let told = ground.compare(&["--pairs", "200"], (ground.steps, ground.steps))?;
+        let told = ground.compare(&["--pairs", "200"], ground.steps, ground.steps)?;
         let took = begun.elapsed().as_secs_f64() * 1e6;
         let runs = told["runs"].as_array().context("no runs")?;
         let walls: Vec<f64> = runs.iter().filter_map(|run| run["wall_us"].as_f64()).collect();
@@ -207,8 +207,10 @@ fn planted(
     setting: &Setting,
     ground: &Ground<'_>,
     figure: &mut Figure,
-    (share, name, [wall_wanted, cpu_wanted]): (f64, &str, [f64; 2]),
+    share: f64,
+    [wall_wanted, cpu_wanted]: [f64; 2],
 ) -> Result<()> {
+    let name = format!("+{:.0} %", share * 100.0);
     let trials = setting.rounds(PLANTED);
     let (mut wall, mut cpu, mut named, mut sure) = (0, 0, 0, 0);
     let mut progress = Progress::new("ab");

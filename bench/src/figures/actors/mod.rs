@@ -100,7 +100,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 
 fn tells_here(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ring_tells(built, sizes.of(TURNS)), sizes.rounds, figure)?;
-    least(figure, "ring_tell: actix over hob-actor", 4.0, (&ran[1], &ran[0]));
+    least(figure, "ring_tell: actix over hob-actor", 4.0, &ran[1], &ran[0]);
     figure.target("ring_tell: peak memory (MiB)", Want::AtMost(8.0), ran[0].peak_mib());
     Ok(())
 }
@@ -108,7 +108,7 @@ fn tells_here(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
 fn asks_here(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let asks = ring_asks(built, sizes.of(TURNS), figure);
     let ran = run(&asks, sizes.rounds, figure)?;
-    least(figure, "ring_ask: actix over hob-actor", 20.0, (&ran[2], &ran[0]));
+    least(figure, "ring_ask: actix over hob-actor", 20.0, &ran[2], &ran[0]);
     figure.target("ring_ask: bytes an open ask", Want::AtMost(64.0), ran[0].bytes_each());
     figure.fact("ring_ask: bytes an open ask, actix", ran[2].bytes_each());
     figure.fact("ring_ask: bytes an open ask, tokio", ran[3].bytes_each());
@@ -120,9 +120,9 @@ fn rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     for nodes in [2, 20] {
         let ran = run(&ipc_ring(built, nodes, sizes.of(HOPS)), sizes.rounds, figure)?;
         let name = format!("ipc_ring, {nodes} processes: hob-actor over raw sockets");
-        most(figure, &name, 1.4, (&ran[0], &ran[1]));
-        most(figure, &format!("{name}{SHARED}"), 1.4, (&ran[2], &ran[1]));
-        gained(figure, &format!("ipc_ring, {nodes} processes"), (&ran[0], &ran[2]));
+        most(figure, &name, 1.4, &ran[0], &ran[1]);
+        most(figure, &format!("{name}{SHARED}"), 1.4, &ran[2], &ran[1]);
+        gained(figure, &format!("ipc_ring, {nodes} processes"), &ran[0], &ran[2]);
     }
     Ok(())
 }
@@ -131,8 +131,8 @@ fn asked_rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     for nodes in ASKED_NODES {
         let ran = run(&ipc_ring_ask(built, nodes, sizes.of(HOPS)), sizes.rounds, figure)?;
         let name = format!("ipc_ring by ask, {nodes} processes: hob-actor over raw sockets");
-        most(figure, &name, 1.6, (&ran[0], &ran[1]));
-        most(figure, &format!("{name}{SHARED}"), 1.6, (&ran[2], &ran[1]));
+        most(figure, &name, 1.6, &ran[0], &ran[1]);
+        most(figure, &format!("{name}{SHARED}"), 1.6, &ran[2], &ran[1]);
         let grown = format!("ipc_ring by ask, {nodes} processes: memory grown (KiB each)");
         figure.target(&grown, Want::AtMost(64.0), ran[0].grown_kib() / number(nodes));
     }
@@ -141,29 +141,29 @@ fn asked_rings(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
 
 fn storm_1(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ipc_storm(built, sizes.of(ASKS)), sizes.rounds, figure)?;
-    least(figure, "ipc_storm, 1 open: asks a second over tarpc's", 1.8, (&ran[1], &ran[0]));
+    least(figure, "ipc_storm, 1 open: asks a second over tarpc's", 1.8, &ran[1], &ran[0]);
     figure.ratio("ipc_storm, 1 open: asks a second over C's", &ran[2].series, &ran[0].series);
     let name = "ipc_storm, 1 open: asks a second over tarpc's";
-    least(figure, &format!("{name}{SHARED}"), 1.8, (&ran[1], &ran[3]));
-    gained(figure, "ipc_storm, 1 open", (&ran[0], &ran[3]));
+    least(figure, &format!("{name}{SHARED}"), 1.8, &ran[1], &ran[3]);
+    gained(figure, "ipc_storm, 1 open", &ran[0], &ran[3]);
     Ok(())
 }
 
 fn storm_16(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ipc_storm_16(built, sizes.of(ASKS)), sizes.rounds, figure)?;
     let name = "ipc_storm, 16 open: asks a second over C's";
-    least(figure, name, 0.8, (&ran[1], &ran[0]));
-    least(figure, &format!("{name}{SHARED}"), 0.8, (&ran[1], &ran[2]));
-    gained(figure, "ipc_storm, 16 open", (&ran[0], &ran[2]));
+    least(figure, name, 0.8, &ran[1], &ran[0]);
+    least(figure, &format!("{name}{SHARED}"), 0.8, &ran[1], &ran[2]);
+    gained(figure, "ipc_storm, 16 open", &ran[0], &ran[2]);
     Ok(())
 }
 
 fn storm_tells(built: &Built, sizes: Sizes, figure: &mut Figure) -> Result<()> {
     let ran = run(&ipc_storm_tells(built, sizes.of(TELLS)), sizes.rounds, figure)?;
     let name = "ipc_storm, tells: tells a second over C's";
-    least(figure, name, 0.5, (&ran[1], &ran[0]));
-    least(figure, &format!("{name}{SHARED}"), 0.5, (&ran[1], &ran[2]));
-    gained(figure, "ipc_storm, tells", (&ran[0], &ran[2]));
+    least(figure, name, 0.5, &ran[1], &ran[0]);
+    least(figure, &format!("{name}{SHARED}"), 0.5, &ran[1], &ran[2]);
+    gained(figure, "ipc_storm, tells", &ran[0], &ran[2]);
     Ok(())
 }
 
@@ -353,19 +353,19 @@ fn run(contest: &Contest, rounds: usize, figure: &mut Figure) -> Result<Vec<Ran>
 }
 
 /// A target by the ratio of two sides: above over below is at least `bound`.
-fn least(figure: &mut Figure, name: &str, bound: f64, (above, below): (&Ran, &Ran)) {
+fn least(figure: &mut Figure, name: &str, bound: f64, above: &Ran, below: &Ran) {
     let ratio = figure.ratio(name, &above.series, &below.series);
     figure.target(name, Want::AtLeast(bound), ratio.of_medians);
 }
 
 /// The same with at most.
-fn most(figure: &mut Figure, name: &str, bound: f64, (above, below): (&Ran, &Ran)) {
+fn most(figure: &mut Figure, name: &str, bound: f64, above: &Ran, below: &Ran) {
     let ratio = figure.ratio(name, &above.series, &below.series);
     figure.target(name, Want::AtMost(bound), ratio.of_medians);
 }
 
 /// What shared memory makes of it: sockets over it.
-fn gained(figure: &mut Figure, name: &str, (sockets, shared): (&Ran, &Ran)) {
+fn gained(figure: &mut Figure, name: &str, sockets: &Ran, shared: &Ran) {
     figure.ratio(&format!("{name}: sockets over shared memory"), &sockets.series, &shared.series);
 }
 

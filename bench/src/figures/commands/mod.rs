@@ -79,7 +79,8 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 }
 
 /// What a person would have typed.
-pub(crate) fn shown((name, _, input): Line) -> String {
+pub(crate) fn shown(line: Line) -> String {
+    let (name, _, input) = line;
     let what = match input {
         Some("small.py" | "small.yaml") => "SMALL-FILE",
         Some(_) => "FILE",

@@ -92,7 +92,8 @@ fn pair(hob: &Hob, program: &Program, how: Rounds) -> Result<(Series, Series)> {
     }
 }
 
-fn command(hob: &Hob, (name, rest, input, _): Line) -> Result<Program> {
+fn command(hob: &Hob, line: Line) -> Result<Program> {
+    let (name, rest, input, _) = line;
     let folder = hob.folder(name)?;
     if let Some((file, text)) = input {
         std::fs::write(folder.join(file), text)?;

@@ -5,7 +5,7 @@
 //! so that nothing but the ballast differs.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -67,7 +67,8 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<()> {
     // Touched, page by page; used at the end, so that nobody takes it away.
     let ballast = vec![1_u8; mib << 20];
     let targets = std::fs::read_to_string(targets)?;
-    let mut inherited = Variables::inherit(std::env::vars_os().map(entry));
+    let mut inherited =
+        Variables::inherit(std::env::vars_os().map(|(name, value)| entry(&name, &value)));
     inherited.set(b"WORK", work.as_bytes())?;
     let mut runner = Runner::new(Limits { jobs, ..Limits::default() })?;
     let mut uuids = targets.lines();
@@ -110,7 +111,7 @@ pub(crate) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<()> {
 }
 
 /// A variable as the kernel has it.
-fn entry((name, value): (OsString, OsString)) -> std::ffi::CString {
+fn entry(name: &OsStr, value: &OsStr) -> std::ffi::CString {
     let bytes = [name.as_bytes(), b"=", value.as_bytes()].concat();
     std::ffi::CString::new(bytes).unwrap_or_default()
 }

@@ -57,14 +57,14 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
         Ok(hosts["programs"].as_array().is_some_and(|programs| programs.len() == most))
     })?;
     // Each has its workers afterwards.
-    run(&desk, (&hooks, &targets), most)?;
+    run(&desk, &hooks, &targets, most)?;
     let mut all = HOSTS.map(|count| Series::named(&format!("on {count}")));
     let mut progress = Progress::new("hooks on hosts");
     let rounds = setting.rounds(ROUNDS);
     for round in 0..rounds {
         progress.at(round, rounds);
         for (series, count) in all.iter_mut().zip(HOSTS) {
-            series.us.push(run(&desk, (&hooks, &targets), count)?);
+            series.us.push(run(&desk, &hooks, &targets, count)?);
         }
     }
     progress.done();
@@ -85,7 +85,7 @@ pub(crate) fn measure(setting: &Setting) -> Result<Figure> {
 }
 
 /// Runs for all targets on the first so many hosts; µs.
-fn run(desk: &Host, (hooks, targets): (&Path, &Path), count: usize) -> Result<f64> {
+fn run(desk: &Host, hooks: &Path, targets: &Path, count: usize) -> Result<f64> {
     let mut words = vec!["hooks".to_owned(), "run".to_owned()];
     let text = |path: &Path| path.to_str().map(str::to_owned).context("a name of text");
     words.extend([text(hooks)?, "--for-each".to_owned(), text(targets)?, "--json".to_owned()]);

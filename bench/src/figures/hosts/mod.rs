@@ -247,7 +247,8 @@ fn nobody(teller: &mut Teller, payload: &[u8]) -> Result<()> {
 /// Sends so many, at most `window` of them on their way, and takes the word that each is done.
 fn windowed(
     teller: &mut Teller,
-    (count, window): (usize, usize),
+    count: usize,
+    window: usize,
     mut send: impl FnMut(&mut Teller, u64) -> Result<()>,
     is_done: impl Fn(&Reply) -> bool,
 ) -> Result<()> {
@@ -272,13 +273,13 @@ fn windowed(
 
 fn many(teller: &mut Teller, program: &str, payload: &[u8], window: usize) -> Result<()> {
     let send = |teller: &mut Teller, id| Ok(teller.ask(id, program, payload)?);
-    windowed(teller, (MANY, window), send, |reply| matches!(reply, Reply::Answered(..)))
+    windowed(teller, MANY, window, send, |reply| matches!(reply, Reply::Answered(..)))
 }
 
 /// Tells, and waits until the outbox is empty: the stream has all.
 fn tells(desk: &Host, teller: &mut Teller, payload: &[u8]) -> Result<()> {
     let send = |teller: &mut Teller, id| Ok(teller.tell(id, "plain", payload)?);
-    windowed(teller, (TELLS, WINDOW), send, |reply| matches!(reply, Reply::Accepted(..)))?;
+    windowed(teller, TELLS, WINDOW, send, |reply| matches!(reply, Reply::Accepted(..)))?;
     desk.until(|| Ok(desk.status()?["messages"]["waiting"] == 0))
 }
 

@@ -74,7 +74,8 @@ struct Open {
 /// unless each is answered with the page and its status.
 pub(super) fn load(
     address: SocketAddr,
-    (width, connections): (usize, Connections),
+    width: usize,
+    connections: Connections,
     count: usize,
     page: &Page,
 ) -> Result<Load> {
@@ -96,7 +97,7 @@ pub(super) fn load(
         wait(&open)?;
         let mut at = 0;
         while let Some(one) = open.get_mut(at) {
-            if !one.has_ended()? {
+            if !one.read_on()? {
                 at += 1;
                 continue;
             }
@@ -148,7 +149,7 @@ fn wait(open: &[Open]) -> Result<()> {
 impl Open {
     /// Reads what has come; whether that was all: to the connection's end, or, if it is kept, to the
     /// answer's length.
-    fn has_ended(&mut self) -> Result<bool> {
+    fn read_on(&mut self) -> Result<bool> {
         let mut room = [0; 16 * 1024];
         loop {
             match self.stream.read(&mut room) {

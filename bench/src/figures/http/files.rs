@@ -51,13 +51,13 @@ pub(super) fn files(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result
     let mut measured: Vec<[Measured; FILES.len()]> =
         recipes.iter().map(|_| Default::default()).collect();
     let rounds = setting.rounds(ROUNDS);
-    take_turns("http, static", (rounds, recipes.len()), |at| {
+    take_turns("http, static", rounds, recipes.len(), |at| {
         for (file, (name, size, _)) in FILES.into_iter().enumerate() {
             let mut recipe = recipes[at].clone();
             recipe.page = Page::new(&format!("/{size}"), name.as_bytes());
             let server = recipe.start(&folder, &hob.environment())?;
-            server.ask((4, Connections::Kept), 256)?;
-            let (load, cpu_us) = server.ask_timed((WIDTH, Connections::Kept), REQUESTS)?;
+            server.ask(4, Connections::Kept, 256)?;
+            let (load, cpu_us) = server.ask_timed(WIDTH, Connections::Kept, REQUESTS)?;
             measured[at][file].load.add(load);
             measured[at][file].cpu_us += cpu_us;
         }

@@ -46,11 +46,11 @@ pub(super) fn mounts(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Resul
     let mut processes = [0, 0];
     let mut memory = [0.0, 0.0];
     let rounds = setting.rounds(ROUNDS);
-    take_turns("http, mounts", (rounds, sites.len()), |at| {
+    take_turns("http, mounts", rounds, sites.len(), |at| {
         let (recipe, folder) = &sites[at];
         let server = recipe.start(folder, &hob.environment())?;
-        server.ask((1, Connections::Kept), 64)?;
-        let (load, cpu) = server.ask_timed((1, Connections::Kept), REQUESTS)?;
+        server.ask(1, Connections::Kept, 64)?;
+        let (load, cpu) = server.ask_timed(1, Connections::Kept, REQUESTS)?;
         loads[at].add(load);
         cpu_us[at] += cpu;
         processes[at] = server.processes();
@@ -82,7 +82,7 @@ pub(super) fn idle(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<
     let app = ours(setting, "config.ru");
     let server = hob_serve(hob, "hob, idle", "rack", &app, IDLE_TERMS)?
         .start(&hob.folder("idle")?, &hob.environment())?;
-    server.ask((4, Connections::Kept), 256)?;
+    server.ask(4, Connections::Kept, 256)?;
     let (before_kib, before) = (server.memory_kib().0, server.descriptors());
     let mut open = Vec::with_capacity(count);
     for _ in 0..count {
@@ -99,7 +99,7 @@ pub(super) fn idle(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<
     figure.target("memory of an idle connection, KiB", Want::AtMost(12.0), each);
     // Of those that are there, none is in the way of others. One leaves, since the site has a bound.
     open.truncate(count.saturating_sub(4));
-    let beside = server.ask((1, Connections::Closed), 256)?;
+    let beside = server.ask(1, Connections::Closed, 256)?;
     fact(figure, "p50 of a request beside idle connections, in us", stats::median(&beside.us));
     Ok(())
 }
@@ -119,9 +119,9 @@ pub(super) fn soak(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result<
         recipe.page.head = "Cookie: hob-session=00000000000000000000000000000000\r\n".to_owned();
         let server = recipe.start(&hob.folder("soak")?, &hob.environment())?;
         let seen = |server: &Server| (server.memory_kib(), server.descriptors());
-        server.ask((8, Connections::Kept), count / 10)?;
+        server.ask(8, Connections::Kept, count / 10)?;
         let (first, first_open) = seen(&server);
-        server.ask((8, Connections::Kept), count - count / 10)?;
+        server.ask(8, Connections::Kept, count - count / 10)?;
         let (last, last_open) = seen(&server);
         let name = |what: &str| format!("soak, {isolation}, {count} requests: {what}");
         fact(figure, &name("memory of the server after a tenth, KiB"), first.0);

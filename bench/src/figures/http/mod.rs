@@ -124,7 +124,7 @@ fn sides(setting: &Setting, hob: &Hob, name: &str, recipes: &[Recipe]) -> Result
     }
     let rounds = setting.rounds(ROUNDS);
     let folder = hob.folder("http")?;
-    take_turns(name, (rounds, sides.len()), |at| {
+    take_turns(name, rounds, sides.len(), |at| {
         let side = &mut sides[at];
         let server = side.recipe.start(&folder, &hob.environment())?;
         side.ask(&server).with_context(|| format!("asking {}", side.recipe.name))?;
@@ -137,7 +137,8 @@ fn sides(setting: &Setting, hob: &Hob, name: &str, recipes: &[Recipe]) -> Result
 /// Has each of `count` servers its turn in each of `rounds`; another one begins in each round.
 fn take_turns(
     name: &str,
-    (rounds, count): (usize, usize),
+    rounds: usize,
+    count: usize,
     mut turn: impl FnMut(usize) -> Result<()>,
 ) -> Result<()> {
     let mut progress = Progress::new(name);
@@ -154,17 +155,16 @@ fn take_turns(
 impl Side {
     fn ask(&mut self, server: &Server) -> Result<()> {
         // What a server does for its first requests is not what is compared.
-        server.ask((4, Connections::Closed), 64)?;
+        server.ask(4, Connections::Closed, 64)?;
         for (width, measured) in WIDTHS.into_iter().zip(&mut self.measured) {
             for _ in 0..BURST_REQUESTS.div_ceil(width) {
                 std::thread::sleep(GAP);
-                let each = (width, Connections::Closed);
-                measured.bursts.add(server.ask(each, width)?);
+                measured.bursts.add(server.ask(width, Connections::Closed, width)?);
             }
-            let (load, cpu_us) = server.ask_timed((width, Connections::Closed), STREAM_REQUESTS)?;
+            let (load, cpu_us) = server.ask_timed(width, Connections::Closed, STREAM_REQUESTS)?;
             measured.stream.add(load);
             measured.cpu_us += cpu_us;
-            let (load, cpu_us) = server.ask_timed((width, Connections::Kept), STREAM_REQUESTS)?;
+            let (load, cpu_us) = server.ask_timed(width, Connections::Kept, STREAM_REQUESTS)?;
             measured.kept.add(load);
             measured.kept_cpu_us += cpu_us;
         }

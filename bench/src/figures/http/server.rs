@@ -73,7 +73,7 @@ impl Recipe {
         let mut server = Server { address, page: self.page.clone(), child };
         let begun = Instant::now();
         loop {
-            let answered = load(address, (1, Connections::Closed), 1, &self.page);
+            let answered = load(address, 1, Connections::Closed, 1, &self.page);
             match answered {
                 Ok(_) => return Ok(server),
                 Err(_) if begun.elapsed() < START_MAX && server.child.try_wait()?.is_none() => {
@@ -95,18 +95,19 @@ fn with_port(word: &OsString, port: u16) -> OsString {
 
 impl Server {
     /// Asks for its page so many times, at most `width` at one time.
-    pub(super) fn ask(&self, each: (usize, Connections), count: usize) -> Result<Load> {
-        load(self.address, each, count, &self.page)
+    pub(super) fn ask(&self, width: usize, connections: Connections, count: usize) -> Result<Load> {
+        load(self.address, width, connections, count, &self.page)
     }
 
     /// The same, and the processor time that all of it took, in microseconds.
     pub(super) fn ask_timed(
         &self,
-        each: (usize, Connections),
+        width: usize,
+        connections: Connections,
         count: usize,
     ) -> Result<(Load, f64)> {
         let before = self.cpu_us();
-        let load = self.ask(each, count)?;
+        let load = self.ask(width, connections, count)?;
         Ok((load, self.cpu_us() - before))
     }
 
@@ -114,11 +115,12 @@ impl Server {
     pub(super) fn ask_page_timed(
         &self,
         page: &Page,
-        each: (usize, Connections),
+        width: usize,
+        connections: Connections,
         count: usize,
     ) -> Result<(Load, f64)> {
         let before = self.cpu_us();
-        let load = load(self.address, each, count, page)?;
+        let load = load(self.address, width, connections, count, page)?;
         Ok((load, self.cpu_us() - before))
     }
 

@@ -36,7 +36,7 @@ pub(super) fn sockets(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Resu
         [hob_serve(hob, "hob, WebSocket", "asgi", &format!("{app}:app"), &terms)?, uvicorn];
     let (mut seconds, mut cpu_us) = ([0.0; 2], [0.0; 2]);
     let rounds = setting.rounds(ROUNDS);
-    take_turns("http, websockets", (rounds, recipes.len()), |at| {
+    take_turns("http, websockets", rounds, recipes.len(), |at| {
         let server = recipes[at].start(&hob.folder("sockets")?, &hob.environment())?;
         let mut open = (0..CONNECTIONS)
             .map(|_| connect(server.address))

@@ -10,13 +10,14 @@ mod programs;
 mod sessions;
 mod storm;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::figures::private_in;
-use crate::hob::Hob;
+use crate::hob::{Hob, Program};
 use crate::report::Figure;
 use crate::{Setting, say, venv};
 
@@ -88,6 +89,12 @@ impl Ground<'_> {
     /// The oldest JDK, which everything but a class is measured with.
     fn java(&self) -> &Path {
         self.javas.first().map_or(Path::new("java"), |(_, java)| java)
+    }
+
+    /// A program that a caller types as it is run by hob.
+    fn program(&self, name: &str, words: Vec<OsString>) -> Program {
+        let (warm, folder) = (words.clone(), self.folder.clone());
+        Program { name: name.to_owned(), warm, cold: words, folder, fresh: None }
     }
 
     /// What a hob of this ground is told of Clojure.

@@ -1,6 +1,6 @@
 //! A class and a script: cold, warm, and by the ways that others have of keeping a JVM.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) fn classes(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
         };
         let peer = nailgun.as_ref().map(|nailgun| nailgun.side(ground, &name));
         let [plain, warm, cold, peer] =
-            beside(ground, figure, (&name, &words, &words), peer.as_slice(), GAP)?;
+            beside(ground, figure, &ground.program(&name, words), peer.as_slice(), GAP)?;
         let over = figure.ratio(&format!("{name}: hob over /bin/true"), &warm, &plain);
         let times = figure.ratio(&format!("{name}: cold over hob"), &cold, &warm);
         figure.target(&format!("{name}: hob over /bin/true"), Want::AtMost(2.2), over.of_medians);
@@ -74,8 +74,8 @@ pub(super) fn scripts(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
     if peer.is_none() {
         missing("babashka", "no registry has it; put `bb` into /usr/local/bin");
     }
-    let [_, warm, cold, _] =
-        beside(ground, figure, ("hello.clj", &words, &words), peer.as_slice(), CLOJURE_GAP)?;
+    let program = ground.program("hello.clj", words);
+    let [_, warm, cold, _] = beside(ground, figure, &program, peer.as_slice(), CLOJURE_GAP)?;
     let times = figure.ratio("hello.clj: cold over hob", &cold, &warm);
     figure.target("hello.clj: cold over hob", Want::AtLeast(50.0), times.of_medians);
     figure.target("hello.clj: ms", Want::AtMost(8.0), warm.p(0.5) / 1e3);
@@ -86,25 +86,18 @@ pub(super) fn scripts(ground: &Ground<'_>, figure: &mut Figure) -> Result<()> {
 fn beside(
     ground: &Ground<'_>,
     figure: &mut Figure,
-    (name, warm, cold): (&str, &[OsString], &[OsString]),
+    program: &Program,
     peer: &[Side],
     gap: Duration,
 ) -> Result<[Series; 4]> {
-    let program = Program {
-        name: name.to_owned(),
-        warm: warm.to_vec(),
-        cold: cold.to_vec(),
-        folder: ground.folder.clone(),
-        fresh: None,
-    };
     let plain = ground.hob.plain("/bin/true", &[OsStr::new("/bin/true")], None);
-    let (hob, cold) = (ground.hob.warm(&program, &[], 0), ground.hob.cold(&program, 0));
+    let (hob, cold) = (ground.hob.warm(program, &[], 0), ground.hob.cold(program, 0));
     let want = reference(&cold)?;
     ground.hob.warm_up(&hob, &want)?;
     let mut sides = vec![plain, hob, cold];
     sides.extend(peer.iter().cloned());
     let how = Rounds { count: ground.setting.rounds(ROUNDS), gap, order: Order::Same };
-    let mut all = rounds(&sides, how, &mut Progress::new(name))?;
+    let mut all = rounds(&sides, how, &mut Progress::new(&program.name))?;
     all.iter().for_each(|one| figure.series(one));
     warm_part(figure, &ground.hob, &all[1])?;
     figure.receipt = Some(ground.hob.last()?);

@@ -13,7 +13,6 @@ pub(super) struct Left {
 
 /// In the order of the crates.
 pub(super) const LEFT: &[Left] = &[
-    Left { place: "bench", tuples: 15, names: 1 },
     Left { place: "crates/hob", tuples: 48, names: 2 },
     Left { place: "crates/hob-client", tuples: 3, names: 2 },
     Left { place: "crates/hob-core", tuples: 6, names: 8 },

@@ -77,13 +77,13 @@ pub(super) fn blobs(setting: &Setting, hob: &Hob, figure: &mut Figure) -> Result
     let mut seen = Measured::default();
     let mut reader = reader(&root);
     let mut cat = Cat::start(&root.join("p0"))?;
-    take_turns("http, blobs", (setting.rounds(ROUNDS), 5), |at| match at {
+    take_turns("http, blobs", setting.rounds(ROUNDS), 5, |at| match at {
         0 => in_process(&mut reader, &text, &mut seen),
         1 => by_git(&root, &mut cat, &text, &mut seen),
         2 => never_opened(&root, &mut seen),
         3 => {
             let server = recipe.start(&folder, &hob.environment())?;
-            over_http(&server, (&known, &plain), &mut seen)
+            over_http(&server, &known, &plain, &mut seen)
         }
         _ => {
             by_others([&cgit, &gitweb], &text, &mut seen)?;
@@ -149,17 +149,17 @@ fn never_opened(root: &Path, seen: &mut Measured) -> Result<()> {
     Ok(())
 }
 
-fn over_http(server: &Server, (known, plain): (&Page, &Page), seen: &mut Measured) -> Result<()> {
-    server.ask((4, Connections::Kept), 256)?;
-    let (wide, one) = ((WIDTH, Connections::Kept), (1, Connections::Kept));
-    let (each, cpu) = server.ask_timed(wide, REQUESTS)?;
+fn over_http(server: &Server, known: &Page, plain: &Page, seen: &mut Measured) -> Result<()> {
+    server.ask(4, Connections::Kept, 256)?;
+    let kept = Connections::Kept;
+    let (each, cpu) = server.ask_timed(WIDTH, kept, REQUESTS)?;
     seen.load.add(each);
     seen.cpu_us += cpu;
-    let (each, cpu) = server.ask_page_timed(known, wide, REQUESTS)?;
+    let (each, cpu) = server.ask_page_timed(known, WIDTH, kept, REQUESTS)?;
     seen.not_modified.add(each);
     seen.not_modified_cpu_us += cpu;
-    seen.alone.add(server.ask(one, ALONE)?);
-    seen.plain.add(server.ask_page_timed(plain, one, ALONE)?.0);
+    seen.alone.add(server.ask(1, kept, ALONE)?);
+    seen.plain.add(server.ask_page_timed(plain, 1, kept, ALONE)?.0);
     Ok(())
 }
 
