@@ -60,7 +60,7 @@ impl Teller {
 
     /// Adds a tell to what [`Teller::flush`] sends.
     pub fn tell(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
-        self.message(number, (program, Manner::Tell, 0), (b"", payload))
+        self.tell_by_key(number, program, b"", payload)
     }
 
     /// The same with a key.
@@ -68,14 +68,16 @@ impl Teller {
         &mut self,
         number: u64,
         program: &str,
-        (key, payload): (&[u8], &[u8]),
+        key: &[u8],
+        payload: &[u8],
     ) -> Result<()> {
-        self.message(number, (program, Manner::Tell, 0), (key, payload))
+        let tell = Message { manner: Manner::Tell, key, ..ask(number, program, payload) };
+        self.frame(Kind::Message, |out| tell.encode(out))
     }
 
     /// Adds an ask to what [`Teller::flush`] sends.
     pub fn ask(&mut self, number: u64, program: &str, payload: &[u8]) -> Result<()> {
-        self.message(number, (program, Manner::Ask, 0), (b"", payload))
+        self.ask_within(number, program, payload, 0)
     }
 
     /// The same, for so many microseconds.
@@ -86,26 +88,8 @@ impl Teller {
         payload: &[u8],
         within_us: u64,
     ) -> Result<()> {
-        self.message(number, (program, Manner::Ask, within_us), (b"", payload))
-    }
-
-    fn message(
-        &mut self,
-        number: u64,
-        (program, manner, remaining_us): (&str, Manner, u64),
-        (key, payload): (&[u8], &[u8]),
-    ) -> Result<()> {
-        let message = Message {
-            id: number,
-            manner,
-            remaining_us,
-            program: program.as_bytes(),
-            key,
-            content_type: b"",
-            message_id: b"",
-            payload,
-        };
-        self.frame(Kind::Message, |out| message.encode(out))
+        let ask = Message { remaining_us: within_us, ..ask(number, program, payload) };
+        self.frame(Kind::Message, |out| ask.encode(out))
     }
 
     /// Sends what was added.
@@ -164,5 +148,19 @@ impl Teller {
         }
         self.read.drain(..at);
         Ok(())
+    }
+}
+
+/// An ask without a key, for as long as it takes.
+fn ask<'a>(number: u64, program: &'a str, payload: &'a [u8]) -> Message<'a> {
+    Message {
+        id: number,
+        manner: Manner::Ask,
+        remaining_us: 0,
+        program: program.as_bytes(),
+        key: b"",
+        content_type: b"",
+        message_id: b"",
+        payload,
     }
 }

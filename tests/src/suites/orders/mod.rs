@@ -138,7 +138,7 @@ impl Trial<'_> {
             self.program.remove();
             return report;
         }
-        report.differs(self.program, (part, &side.want, &given(&called.outcome)), &called);
+        report.differs(self.program, part, &side.want, &given(&called.outcome), &called);
         report
     }
 

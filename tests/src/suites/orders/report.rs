@@ -115,7 +115,9 @@ impl Report {
     pub(super) fn differs(
         &mut self,
         program: &Program,
-        (part, want, got): (&'static str, &Given, &Given),
+        part: &'static str,
+        want: &Given,
+        got: &Given,
         called: &Called,
     ) {
         for tally in [&mut self.states, &mut self.writers, &mut self.interpreters] {

@@ -239,7 +239,7 @@ impl Walk<'_> {
         // The first run writes what Python keeps of a module.
         self.cold_answers(&batch, Around::Base);
         let mut found = Vec::new();
-        let (base, warm) = self.one_world(&batch, BASE, WARM_CALLS, (report, &mut found));
+        let (base, warm) = self.one_world(&batch, BASE, WARM_CALLS, report, &mut found);
         if warm == 0 && questions.len() > 1 {
             let (first, rest) = questions.split_at(questions.len() / 2);
             for (name, part) in [("first", first), ("rest", rest)] {
@@ -257,7 +257,7 @@ impl Walk<'_> {
         let is_wanted = |(_, name): &Place| wanted.is_empty() || wanted.iter().any(|w| w == name);
         let others = OTHERS.into_iter().chain([(Around::Base, "base again")]).filter(is_wanted);
         for around in others {
-            seen.push(self.one_world(&batch, around, 1, (report, &mut found)).0);
+            seen.push(self.one_world(&batch, around, 1, report, &mut found).0);
         }
         report.telling += telling(&seen);
         self.confirm(&batch, found, report);
@@ -270,7 +270,8 @@ impl Walk<'_> {
         batch: &Batch,
         around: Place,
         wanted: usize,
-        (report, found): (&mut Report, &mut Vec<Found>),
+        report: &mut Report,
+        found: &mut Vec<Found>,
     ) -> (Answers, usize) {
         if around.0 == Around::Links {
             self.change("change");
@@ -380,9 +381,9 @@ impl Walk<'_> {
         let mut aside = Report::default();
         self.cold_answers(&batch, Around::Base);
         let mut odd = Vec::new();
-        let (_, warm) = self.one_world(&batch, BASE, 1, (&mut aside, &mut odd));
+        let (_, warm) = self.one_world(&batch, BASE, 1, &mut aside, &mut odd);
         if found.around != BASE {
-            self.one_world(&batch, found.around, usize::from(warm > 0), (&mut aside, &mut odd));
+            self.one_world(&batch, found.around, usize::from(warm > 0), &mut aside, &mut odd);
         }
         !odd.is_empty()
     }

@@ -116,8 +116,8 @@ pub(in crate::hosts) fn tells(
     for number in numbers {
         for key in 0..keys {
             let (name, payload) = (format!("key.{key}"), number.to_string());
-            let told = (name.as_bytes(), payload.as_bytes());
-            teller.tell_by_key(number * keys + key, program, told).unwrap();
+            let (name, payload) = (name.as_bytes(), payload.as_bytes());
+            teller.tell_by_key(number * keys + key, program, name, payload).unwrap();
         }
         teller.flush().unwrap();
         for _ in 0..keys {
