@@ -75,7 +75,7 @@ impl Check {
     }
 
     /// Whether all is as it was loaded: what the daemon asks before each call.
-    pub fn is_fresh(&mut self) -> bool {
+    pub fn holds(&mut self) -> bool {
         self.freshness.verdict(self.id) == Verdict::Fresh
     }
 }
@@ -122,13 +122,15 @@ pub struct Torture {
 /// When the folder cannot be written.
 pub fn torture(
     folder: &Path,
-    (rounds, seed): (u64, u64),
+    rounds: u64,
+    seed: u64,
     mut tell: impl FnMut(u64),
 ) -> io::Result<Torture> {
     let mut dice = Dice(seed | 1);
     let mut told = Torture::default();
     let (to_writer, edits) = sync_channel(0);
     let (answer, done) = sync_channel(0);
+    let writer = Writer { edits: to_writer, done };
     std::thread::scope(|scope| {
         scope.spawn(move || write(&edits, &answer));
         let outcome = (0..rounds.div_ceil(GENERATION)).try_for_each(|generation| {
@@ -136,11 +138,11 @@ pub fn torture(
             let by = if generation % 2 == 0 { By::Watches } else { By::Looks };
             let root = folder.join(format!("g{generation}"));
             let kinds: Vec<Edit> = (0..size).map(|_| dice.edit()).collect();
-            one_generation(&root, (&kinds, by), (&to_writer, &done), &mut told)?;
+            one_generation(&root, &kinds, by, &writer, &mut told)?;
             tell(told.rounds);
             fs::remove_dir_all(&root)
         });
-        drop(to_writer);
+        drop(writer);
         outcome
     })?;
     Ok(told)
@@ -148,8 +150,9 @@ pub fn torture(
 
 fn one_generation(
     root: &Path,
-    (kinds, by): (&[Edit], By),
-    (writer, done): (&SyncSender<Job>, &Receiver<io::Result<()>>),
+    kinds: &[Edit],
+    by: By,
+    writer: &Writer,
     told: &mut Torture,
 ) -> io::Result<()> {
     let mut freshness = by.freshness();
@@ -166,9 +169,7 @@ fn one_generation(
         if freshness.verdict(id) != Verdict::Fresh {
             told.alarms += 1;
         }
-        let stopped = |_| io::Error::other("the writer has stopped");
-        writer.send((*kind, base)).map_err(stopped)?;
-        done.recv().map_err(|_| io::Error::other("the writer has stopped"))??;
+        writer.make(*kind, base)?;
         if freshness.verdict(id) == Verdict::Fresh {
             told.stale += 1;
         }
@@ -179,6 +180,21 @@ fn one_generation(
 
 /// An edit to make, and where.
 type Job = (Edit, PathBuf);
+
+/// This side of who makes the edits.
+struct Writer {
+    edits: SyncSender<Job>,
+    done: Receiver<io::Result<()>>,
+}
+
+impl Writer {
+    /// Has an edit made, and awaits that.
+    fn make(&self, kind: Edit, base: PathBuf) -> io::Result<()> {
+        let stopped = "the writer has stopped";
+        self.edits.send((kind, base)).map_err(|_| io::Error::other(stopped))?;
+        self.done.recv().map_err(|_| io::Error::other(stopped))?
+    }
+}
 
 /// The other side: makes each edit and says so.
 fn write(edits: &Receiver<Job>, answer: &SyncSender<io::Result<()>>) {
@@ -413,7 +429,7 @@ mod tests {
         let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
         let seed = u64::try_from(seed & u128::from(u64::MAX)).unwrap();
         println!("seed {seed}");
-        let told = torture(folder.path(), (100_000, seed), |_| {}).unwrap();
+        let told = torture(folder.path(), 100_000, seed, |_| {}).unwrap();
         assert_eq!(told, Torture { rounds: 100_000, stale: 0, alarms: 0 }, "seed {seed}");
     }
 }
