@@ -283,8 +283,7 @@ impl Hands {
             volatile,
             ..naming(program, role)
         };
-        let argv = self.runtimes.serve(program)?;
-        let before = lesson.before();
+        let (argv, before) = (self.runtimes.serve(program)?, lesson.before());
         let origin = Origin {
             program: seed.id,
             handler: None,
