@@ -205,7 +205,7 @@ impl Asks {
         }
         let outcome = Outcome::of(&away.program, ended);
         if let Some((id, number)) = job.origin.sender()
-            && tables.senders.is_told(id, number)
+            && tables.senders.told(id, number)
         {
             match &outcome.answer {
                 Some((content_type, payload)) => {

@@ -335,7 +335,7 @@ impl Hosts {
                 hob_os::debug!(Category::Hosts, "what came while it stood still has been seen");
                 questions.caught_up();
             }
-            News::Stream { name, why } => streams.is_well(name, why),
+            News::Stream { name, why } => streams.heard_of(name, why),
             News::Went { ticket, reply_to, within } => {
                 let word = (reply_to, within.as_deref());
                 questions.went(ctx, Reach { tables, connection, offers }, ticket, word, came_ns);

@@ -106,7 +106,7 @@ impl Streams {
     }
 
     /// Something comes of a stream again, or why nothing does.
-    pub(super) fn is_well(&mut self, name: String, why: Option<String>) {
+    pub(super) fn heard_of(&mut self, name: String, why: Option<String>) {
         match why {
             Some(why) => self.why.insert(name, why),
             None => self.why.remove(&name),

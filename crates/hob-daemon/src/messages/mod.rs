@@ -338,7 +338,7 @@ impl Messages {
             job.origin = Origin::Accepted;
             let name = job.asked().map(|asked| asked.message_id.clone()).unwrap_or_default();
             let accepted = Named { id: number, name };
-            senders.is_told(sender, number);
+            senders.told(sender, number);
             senders.say(sender, Kind::Accepted, |out| accepted.encode(out));
         }
     }

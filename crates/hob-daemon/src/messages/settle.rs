@@ -53,7 +53,7 @@ impl Messages {
         let mut is_waited_for = false;
         match &job.origin {
             Origin::Sender(id, number) => {
-                is_waited_for = tables.senders.is_told(*id, *number);
+                is_waited_for = tables.senders.told(*id, *number);
                 match (is_waited_for, &asked.said) {
                     (false, _) => {}
                     (true, Some(Said::Answer { content_type, payload })) if is_answered => {

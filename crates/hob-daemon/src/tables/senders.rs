@@ -73,7 +73,7 @@ impl Senders {
     }
 
     /// It does not wait for this any more; whether it is there still.
-    pub(crate) fn is_told(&mut self, id: SenderId, number: u64) -> bool {
+    pub(crate) fn told(&mut self, id: SenderId, number: u64) -> bool {
         let sender = self.senders.get_mut(&id);
         sender.map(|sender| sender.open.remove(&number)).is_some()
     }

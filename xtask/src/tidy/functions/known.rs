@@ -16,5 +16,5 @@ pub(super) const LEFT: &[Left] = &[
     Left { place: "crates/hob", tuples: 48, names: 2 },
     Left { place: "crates/hob-client", tuples: 3, names: 2 },
     Left { place: "crates/hob-core", tuples: 6, names: 8 },
-    Left { place: "crates/hob-daemon", tuples: 10, names: 6 },
+    Left { place: "crates/hob-daemon", tuples: 10, names: 4 },
 ];
