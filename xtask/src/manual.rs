@@ -8,7 +8,7 @@ use clap_complete::{Generator as _, Shell};
 /// Writes `hob.1` and one page for each verb into a folder.
 pub(crate) fn man(folder: &Path) -> Result<String> {
     std::fs::create_dir_all(folder)?;
-    clap_mangen::generate_to(hob::verbs::command(), folder).context("cannot write man pages")?;
+    clap_mangen::generate_to(hob::cli::command(), folder).context("cannot write man pages")?;
     let mut count = 0;
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -85,7 +85,8 @@ fn sections(page: &str) -> String {
 pub(crate) fn completions(folder: &Path) -> Result<String> {
     std::fs::create_dir_all(folder)?;
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
-        let script = hob::verbs::completions(shell).context("a shell that is not known")?;
+        let script =
+            hob::verbs::setup::completions::of(shell).context("a shell that is not known")?;
         std::fs::write(folder.join(shell.file_name("hob")), script)?;
     }
     Ok(format!("completions: {}", folder.display()))
@@ -107,7 +108,7 @@ mod tests {
     fn each_verb_has_a_man_page_that_says_what_it_does() {
         let folder = tempfile::tempdir().unwrap();
         man(folder.path()).unwrap();
-        let command = hob::verbs::command();
+        let command = hob::cli::command();
         let mut wanted = Vec::new();
         pages(&command, "hob", &mut wanted);
         assert!(wanted.len() > 15 && wanted.contains(&"hob-shim-add".to_owned()), "{wanted:?}");

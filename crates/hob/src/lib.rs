@@ -4,13 +4,16 @@
 //! ```text
 //! main ─ run, or a shim by argv[0] ──▶ hob_client ─▶ exit code, or death by the same signal
 //!   ├── daemon ──▶ hob_daemon::run
-//!   └── anything else ──▶ verbs ─▶ show
+//!   └── anything else ──▶ cli ─▶ verbs ─▶ show
 //! ```
 //! Invariants: the client's path is a crate of its own (`hob-client`); text reaches a person by `say`
 //! alone.
 
 #![forbid(unsafe_code)]
 
+pub mod cli;
+pub mod failure;
+mod output;
 pub mod show;
 mod spread;
 pub mod verbs;
@@ -36,9 +39,9 @@ fn refuse_lent_rights() -> u8 {
 
 /// What a call asks of the verbs.
 pub(crate) static REST: Rest = Rest {
-    verb: verbs::run,
-    no_option: verbs::usage::no_option_of_run,
-    hint: verbs::usage::hint,
+    verb: cli::run,
+    no_option: cli::no_option_of_run,
+    hint: cli::hint,
     meant: verbs::session::launch::meant,
     milliseconds: |text| durations::milliseconds(text).map_err(durations::Wrong::text),
 };
@@ -58,6 +61,6 @@ pub fn main(start: &Start, begun_ns: u64) -> u8 {
     match start.argv.get(1).map(|verb| verb.to_bytes()) {
         Some(b"run") => call::run(start, begun_ns, &REST),
         Some(b"daemon") => verbs::daemon::run(start),
-        Some(_) | None => verbs::run(start),
+        Some(_) | None => cli::run(start),
     }
 }

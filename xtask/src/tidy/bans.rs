@@ -45,7 +45,6 @@ const LANGUAGES: &[&str] = &[
     "crates/hob-client/src/hook.rs",
     "crates/hob/src/show/samples.rs",
     "crates/hob/src/show/waterfall.rs",
-    "crates/hob/src/show/why/",
     "crates/hob/src/verbs/doctor/commands.rs",
     "crates/hob/src/verbs/hooks/adopt/",
     "crates/hob/src/verbs/verify/",
@@ -64,9 +63,9 @@ const DOORS: &[&str] = &[
     // Asks what the stream is, and writes nothing.
     "crates/hob/src/show/style.rs",
     // clap's pages of help, which hold nothing but hob's own words.
-    "crates/hob/src/verbs/usage/help.rs",
+    "crates/hob/src/cli/help.rs",
     // A shell that completes reads it, not a person.
-    "crates/hob/src/verbs/usage/complete.rs",
+    "crates/hob/src/cli/complete.rs",
 ];
 
 const BANS: &[Ban] = &[

@@ -23,7 +23,6 @@ pub mod text;
 pub mod trace;
 pub mod units;
 pub mod waterfall;
-pub mod why;
 
 #[cfg(test)]
 pub(crate) mod samples;

@@ -17,7 +17,7 @@ use super::style::{Colour, Figures, Look};
 use super::text::{Charset, width};
 
 /// The looks that everything is shown in.
-pub(super) const LOOKS: [(&str, Look); 4] = [
+pub(crate) const LOOKS: [(&str, Look); 4] = [
     (
         "plain",
         Look {
@@ -57,7 +57,7 @@ pub(super) const LOOKS: [(&str, Look); 4] = [
 ];
 
 /// Compares with `golden/NAME.snap`. Escapes are written as `^[`, so that the files are text.
-pub(super) fn golden(name: &str, text: &str) {
+pub(crate) fn golden(name: &str, text: &str) {
     let mut place = insta::Settings::clone_current();
     place.set_snapshot_path("golden");
     place.set_prepend_module_to_snapshot(false);

@@ -254,7 +254,7 @@ fn figure(receipt: &Receipt, columns: usize, look: &Look) -> Vec<String> {
 }
 
 /// The same of any phases within a span: `names` columns for their names, `columns` in all.
-pub(super) fn rows(
+pub(crate) fn rows(
     phases: &[PhasePart],
     span_us: u64,
     (names, columns): (usize, usize),

@@ -8,7 +8,8 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out, out_json};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::Look;
 use crate::show::{entries, gain};
 

@@ -4,7 +4,9 @@ use clap::Args;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out, out_json, rings};
+use super::rings;
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::clock::Clock;
 use crate::show::entries::filter::Made;
 use crate::show::entries::{self, Entry};

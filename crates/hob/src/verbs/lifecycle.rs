@@ -6,8 +6,10 @@ use hob_os::start::Start;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 
 use super::request::{self, RequestError};
-use super::{Failure, out, trace};
+use super::trace;
 use crate::connect::{self, Trouble};
+use crate::failure::Failure;
+use crate::output::out;
 
 /// How long a daemon may take to be ready. Nothing waits for it but this verb.
 const START_MS: u64 = 10_000;

@@ -13,7 +13,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use hob_runtimes::{PLACEHOLDER, Project, projects};
 
-use super::{Failure, out};
+use crate::failure::Failure;
+use crate::output::out;
 
 /// What to make.
 #[derive(Debug, Args)]

@@ -6,8 +6,8 @@ use hob_daemon::recorder::recording::Recording;
 use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 
-use super::Failure;
 use crate::connect;
+use crate::failure::Failure;
 
 /// The folder of sites in the daemon's directory.
 const SITES: &str = "serve";

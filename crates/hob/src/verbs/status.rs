@@ -4,7 +4,8 @@ use hob_core::status::Status;
 use hob_os::start::Start;
 
 use super::request;
-use super::{Failure, Format, out, out_json};
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::show;
 use crate::show::style::Look;
 

@@ -17,10 +17,12 @@ use rustix::fd::OwnedFd;
 use serde_json::json;
 
 use crate::connect::{self, Trouble};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::reasons;
 use crate::show::units::{Micro, duration};
 use crate::verbs::repeated::progress::Progress;
-use crate::verbs::{Failure, IsolationName, out, out_json, request, session};
+use crate::verbs::{request, run::IsolationName, session};
 use crate::{REST, call, durations, say};
 
 /// How long a daemon may take to start.

@@ -25,18 +25,6 @@ impl Known {
 /// In the order of the crates.
 pub(super) const KNOWN: &[Known] = &[
     Known {
-        home: "crates/hob",
-        folder: "",
-        modules: &["show", "verbs"],
-        reason: "`show` renders the data of `hob why`, which lies with its measuring",
-    },
-    Known {
-        home: "crates/hob",
-        folder: "verbs/verify",
-        modules: &["kept.rs", "session.rs", "worlds"],
-        reason: "a trial in another world is a session, and a session goes over worlds",
-    },
-    Known {
         home: "crates/hob-actor",
         folder: "",
         modules: &["api", "link", "memory", "remote.rs", "runtime", "shard", "supervision.rs"],

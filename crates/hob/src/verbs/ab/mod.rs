@@ -27,7 +27,8 @@ use hob_os::signals;
 use hob_os::start::Start;
 
 use super::repeated::interrupts::Interrupts;
-use super::{Failure, out, out_json};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::Look;
 use pairs::{Ended, Pairs};
 use report::Report;

@@ -9,7 +9,7 @@ use super::phases::{self, Receipts};
 use super::run::{Left, Run, by_shell, ended, run};
 use super::side::Side;
 use super::{Ab, cannot};
-use crate::verbs::Failure;
+use crate::failure::Failure;
 use crate::verbs::repeated::coin::Coin;
 use crate::verbs::repeated::input::{self, Input};
 use crate::verbs::repeated::interrupts::Interrupts;

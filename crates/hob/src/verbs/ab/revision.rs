@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use hob_wire::exit::Exit;
 
 use super::run::{by_shell, ended};
-use crate::verbs::Failure;
+use crate::failure::Failure;
 use crate::verbs::repeated::interrupts::Interrupts;
 
 /// The worktree. It is removed when this goes.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// Characters that mean something to a shell, so that one has to read them.
 const OF_THE_SHELL: &[u8] = b"|&;<>()$`\\\"'*?[]#~=%{}!\n";

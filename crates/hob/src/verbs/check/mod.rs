@@ -29,7 +29,8 @@ use clap::Args;
 use hob_core::proof::looks::Gate;
 use hob_os::signals;
 
-use super::{Failure, out, out_json};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::say;
 use crate::show::style::Look;
 use crate::show::text::printable;

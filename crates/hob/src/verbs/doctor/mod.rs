@@ -28,8 +28,8 @@ mod sandbox;
 use hob_os::start::Start;
 use serde_json::json;
 
-use super::{Failure, Format, out, out_json};
-use crate::say;
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, pad, printable, wrap};
 
@@ -91,7 +91,7 @@ fn fault(check: &'static str, text: impl Into<String>, fix: impl Into<String>) -
 }
 
 /// Runs the verb; returns the exit code.
-pub(crate) fn run(start: &Start, format: Format) -> u8 {
+pub(crate) fn run(start: &Start, format: Format) -> Result<u8, Failure> {
     // The caller's descriptors first: looking at the rest opens some.
     let mut findings = caller::look(start);
     findings.extend(daemon::look(start));
@@ -101,13 +101,12 @@ pub(crate) fn run(start: &Start, format: Format) -> u8 {
     findings.extend(log::look(start));
     findings.extend(machine::look(start));
     findings.extend(commands::look(start));
-    let printed =
-        if format.json { out_json(&(json(&findings) + "\n")) } else { out(&text(&findings)) };
-    if let Err(Failure { text, code }) = printed {
-        say::line(text.as_bytes());
-        return code;
+    if format.json {
+        out_json(&(json(&findings) + "\n"))?;
+    } else {
+        out(&text(&findings))?;
     }
-    u8::from(count(&findings, Level::Fault) > 0)
+    Ok(u8::from(count(&findings, Level::Fault) > 0))
 }
 
 fn count(findings: &[Finding], level: Level) -> usize {

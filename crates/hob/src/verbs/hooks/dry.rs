@@ -4,10 +4,11 @@
 use hob_hooks::{Listing, Place, Set};
 use hob_os::say::Layout;
 
-use super::super::{Failure, Reader, read_enough};
 use super::progress::thousands;
 use super::resume::Past;
 use super::targets::Source;
+use crate::failure::Failure;
+use crate::output::{Reader, read_enough};
 use crate::say;
 use crate::show::style::{Look, Tone};
 use crate::show::text::printable;

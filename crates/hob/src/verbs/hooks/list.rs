@@ -10,7 +10,8 @@ use hob_core::hooks::{Bytes, Skipped, Suffix, Times};
 use hob_hooks::{Listing, Place, limits_of};
 use serde_json::{Value, json};
 
-use super::super::{Failure, out, out_json};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::{Look, Tone};
 use crate::show::text::printable;
 

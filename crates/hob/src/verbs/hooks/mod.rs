@@ -24,7 +24,7 @@ use clap::Subcommand;
 use hob_core::hooks::HookOutcome;
 use hob_os::start::Start;
 
-use super::Failure;
+use crate::failure::Failure;
 
 /// What to do with a hooks directory.
 #[derive(Debug, Subcommand)]

@@ -12,8 +12,8 @@ use hob_os::start::Start;
 use hob_wire::message::BODY_MAX;
 use hob_worker::Incoming;
 
-use super::super::Failure;
 use super::run::Run;
+use crate::failure::Failure;
 
 /// So much of each stream of a hook is kept.
 const CAPTURE_BYTES_MAX: usize = 256 * 1024;

@@ -22,12 +22,13 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::super::{Failure, out_json};
 use super::list::Ignored;
 use super::options::{Many, time};
 use super::receipt::Told;
 use super::report::{self, Reports};
 use super::{dry, tag};
+use crate::failure::Failure;
+use crate::output::out_json;
 use crate::show::text::{Charset, printable};
 use crate::{connect, say};
 

@@ -3,8 +3,10 @@
 use hob_os::start::Start;
 use serde_json::{Value, json};
 
-use super::{Failure, Format, out, out_json, request};
+use super::request;
 use crate::connect;
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::show;
 use crate::show::style::Look;
 

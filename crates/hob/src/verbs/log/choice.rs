@@ -7,8 +7,8 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::durations;
+use crate::failure::Failure;
 use crate::show::entries::filter::Filter;
-use crate::verbs::Failure;
 
 /// What chooses calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]

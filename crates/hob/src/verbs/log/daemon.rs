@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::super::request::{self, ANSWER_MS, RequestError};
 use super::super::serve::sites;
-use super::super::tail::Tail;
-use super::super::{Failure, out, out_json};
+use super::tail::Tail;
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, pad, printable};
 use crate::{connect, say};

@@ -4,6 +4,7 @@ mod choice;
 mod daemon;
 mod http;
 mod output;
+mod tail;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -11,8 +12,10 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use hob_os::start::Start;
 
-use super::{Failure, out, out_json, request, rings};
+use super::{request, rings};
+use crate::failure::Failure;
 use crate::fallback;
+use crate::output::{out, out_json};
 use crate::show::clock::Clock;
 use crate::show::entries::filter::{Filter, Made};
 use crate::show::entries::{self, Entry};

@@ -11,8 +11,9 @@ use hob_daemon::project;
 use hob_os::say::Layout;
 use hob_os::start::Start;
 
-use crate::verbs::tail::Tail;
-use crate::verbs::{Failure, Reader, read_enough};
+use super::tail::Tail;
+use crate::failure::Failure;
+use crate::output::{Reader, read_enough};
 use crate::{connect, fallback, say};
 
 /// Between two looks at a file that is followed.

@@ -11,12 +11,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::connect::{self, Trouble};
+use crate::failure::Failure;
 use crate::fallback;
+use crate::output::{out, out_json};
 use crate::show;
 use crate::show::clock::Clock;
 use crate::show::style::Look;
+use crate::verbs::lifecycle;
 use crate::verbs::request::{self, RequestError};
-use crate::verbs::{Failure, lifecycle, out, out_json};
 
 /// How long a daemon may take to start.
 const START_MS: u64 = 5_000;

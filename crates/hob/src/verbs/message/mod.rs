@@ -16,7 +16,8 @@ use hob_os::start::Start;
 use hob_wire::exit::ExitCode;
 use hob_wire::message::{BODY_MAX, DRAWN_BYTES, Manner, Reason};
 
-use super::{Failure, out, out_bytes};
+use crate::failure::Failure;
+use crate::output::{out, out_bytes};
 use crate::{durations, say};
 use reach::{REACH_MS, Sender};
 use sender::{Mail, Reply, Unanswered};

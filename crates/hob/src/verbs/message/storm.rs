@@ -10,10 +10,10 @@ use serde_json::json;
 use super::reach::Sender;
 use super::sender::{Mail, Unanswered};
 use super::{Failure, code, out};
+use crate::output::out_json;
 use crate::say;
 use crate::show::units::{self, Micro};
 use crate::spread::Spread;
-use crate::verbs::out_json;
 
 /// The name of the format.
 const SCHEMA: &str = "hob.ask/1";

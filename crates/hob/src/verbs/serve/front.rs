@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use hob_core::http::counts::Counts;
 
-use super::super::Failure;
 use super::super::request::{self, ANSWER_MS};
 use super::{ASKED, places};
+use crate::failure::Failure;
 
 /// The socket's name in a site's directory.
 const SOCKET: &str = "control";

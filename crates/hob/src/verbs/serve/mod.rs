@@ -34,7 +34,9 @@ use serde_json::{Value, json};
 
 use super::daemon::{FIRST_INHERITED, SIGPIPE, SIGXFSZ, push};
 use super::request::{self, ANSWER_MS};
-use super::{Failure, Format, out, out_json, trust};
+use super::trust;
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::show::style::Look;
 use crate::show::text::printable;
 use crate::{connect, fallback, say};

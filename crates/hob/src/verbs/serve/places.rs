@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hob_http::Listener;
 
-use super::super::Failure;
+use crate::failure::Failure;
 
 /// What a unix socket's words begin with.
 const UNIX: &str = "unix:";

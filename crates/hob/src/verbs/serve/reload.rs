@@ -8,9 +8,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::super::request::{self, RequestError};
-use super::super::{Failure, Format, out, out_json};
 use super::sites::Running;
 use super::systemd::Notified;
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::say;
 use crate::show::style::Look;
 use crate::show::text::{Charset, printable};

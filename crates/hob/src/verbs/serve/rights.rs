@@ -8,8 +8,9 @@ use hob_http::client::Url;
 use hob_http::rights::{Terms, User};
 use hob_os::start::Start;
 
-use super::super::{Failure, out};
 use super::{front, sites};
+use crate::failure::Failure;
+use crate::output::out;
 
 /// What to do with rights.
 #[derive(Debug, Subcommand)]

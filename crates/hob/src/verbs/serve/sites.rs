@@ -9,8 +9,9 @@ use hob_os::{process, uds};
 use serde_json::{Value, json};
 
 use super::super::request::{self, ANSWER_MS, RequestError};
-use super::super::{Failure, Format, out, out_json};
 use super::{ASKED, front};
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::show::style::Look;
 use crate::{connect, show};
 

@@ -19,7 +19,7 @@ use hob_wire::strings::Strings;
 use rustix::net::sockopt;
 use rustix::net::{AddressFamily, SocketType};
 
-use super::super::Failure;
+use crate::failure::Failure;
 
 /// The number of the first descriptor that is passed.
 const FIRST: u32 = 3;

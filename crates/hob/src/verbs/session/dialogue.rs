@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// How much of standard input is sent at once.
 const INPUT_BYTES: usize = 64 * 1024;

@@ -19,8 +19,8 @@ use hob_os::start::Start;
 use hob_runtimes::{Libraries, Sessions};
 
 use super::{answers, resolve, world};
+use crate::failure::Failure;
 use crate::say;
-use crate::verbs::Failure;
 
 /// In the place of an interpreter: notes what a program would be executed with.
 const NOTES: &str = "#!/bin/sh

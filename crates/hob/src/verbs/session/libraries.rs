@@ -8,7 +8,7 @@ use hob_os::start::Start;
 use hob_runtimes::{Libraries, Sessions};
 
 use super::{resolve, world};
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// Where the libraries are, as the first place says that knows of some.
 pub(super) fn of(start: &Start, language: &Sessions) -> Result<Vec<u8>, Failure> {

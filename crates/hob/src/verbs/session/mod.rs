@@ -24,7 +24,8 @@ use hob_wire::exit::ExitCode;
 use serde_json::{Value, json};
 
 use super::request::{self, ANSWER_MS};
-use super::{Failure, Format, out, out_json};
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::show;
 use crate::show::style::Look;
 use dialogue::{Dialogue, Eval};

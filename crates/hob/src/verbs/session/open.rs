@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 
 use super::{libraries, world};
 use crate::connect::{self, Trouble};
-use crate::verbs::Failure;
+use crate::failure::Failure;
 use crate::verbs::request;
 
 /// How long a daemon may take to start.

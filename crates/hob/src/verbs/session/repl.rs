@@ -27,8 +27,9 @@ use super::Which;
 use super::dialogue::last_words;
 use super::open::{self, Wanted};
 use crate::connect;
+use crate::failure::Failure;
+use crate::output::out;
 use crate::say;
-use crate::verbs::{Failure, out};
 
 /// The file that tells editors the port.
 const PORT_FILE: &str = ".nrepl-port";

@@ -14,7 +14,7 @@ use hob_runtimes::{Resolve, Sessions};
 use hob_wire::exit::ExitCode;
 
 use super::{answers, world};
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// What would be executed for these words of a launcher's own in this folder.
 pub(super) fn executed(

@@ -10,7 +10,7 @@ use hob_runtimes::{Libraries, Sessions, with_sessions};
 use hob_wire::exit::ExitCode;
 use rustix::fs::{CWD, Mode, OFlags};
 
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// The language of a script, or the usual one.
 pub(super) fn language(script: Option<&Path>) -> Result<&'static Sessions, Failure> {

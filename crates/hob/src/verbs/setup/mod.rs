@@ -8,6 +8,7 @@
 //! Deliberately not here: shims (`hob shim`) and hooks (`hob hooks adopt`), which name what they are
 //! for.
 
+pub mod completions;
 mod files;
 mod unit;
 
@@ -21,7 +22,9 @@ use clap_complete::Shell;
 use hob_os::start::Start;
 
 use self::files::{Content, File, MARK};
-use super::{Failure, out, shim, usage};
+use super::shim;
+use crate::failure::Failure;
+use crate::output::out;
 use crate::say;
 
 /// The unit's name.
@@ -87,7 +90,7 @@ fn write(start: &Start, home: &Home, systemd: &Systemd, asked: &Setup) -> Result
     }
     for shell in SHELLS {
         if shim::folder::command(OsStr::new(shell.1), start).is_some() {
-            files.push(completions(home, shell));
+            files.push(completions_of(home, shell));
         }
     }
     let mut lines = Vec::new();
@@ -119,7 +122,7 @@ fn write(start: &Start, home: &Home, systemd: &Systemd, asked: &Setup) -> Result
 fn remove(home: &Home, systemd: &Systemd, asked: &Setup) -> Result<(), Failure> {
     let mut files = Vec::from(units(home, String::new()));
     files.reverse();
-    files.extend(SHELLS.map(|shell| completions(home, shell)));
+    files.extend(SHELLS.map(|shell| completions_of(home, shell)));
     let has_unit = files[1].path.exists();
     if has_unit && !asked.dry_run {
         systemd.tell(&["stop", UNIT]);
@@ -197,8 +200,8 @@ const SHELLS: [Completed; 3] = [
     (Shell::Fish, "fish", "fish/vendor_completions.d/hob.fish", 0),
 ];
 
-fn completions(home: &Home, (shell, _, path, before): Completed) -> File {
-    let script = usage::complete::stub(shell).unwrap_or_default();
+fn completions_of(home: &Home, (shell, _, path, before): Completed) -> File {
+    let script = completions::of(shell).unwrap_or_default();
     let at: usize = script.split_inclusive('\n').take(before).map(str::len).sum();
     let text = format!("{}# {MARK}\n{}", &script[..at], &script[at..]);
     File { path: home.data.join(path), content: Content::Text(text), base: home.data.clone() }

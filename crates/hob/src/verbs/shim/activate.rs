@@ -4,8 +4,9 @@
 use clap::{Args, ValueEnum};
 use hob_os::start::Start;
 
-use super::super::{Failure, out};
 use super::folder::Folder;
+use crate::failure::Failure;
+use crate::output::out;
 
 /// For which shell.
 #[derive(Debug, Clone, Copy, Args)]

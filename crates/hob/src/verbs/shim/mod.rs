@@ -22,7 +22,8 @@ use serde_json::json;
 
 use self::folder::{Folder, State};
 use self::venv::Venvs;
-use super::{Failure, Format, out, out_json};
+use crate::failure::Failure;
+use crate::output::{Format, out, out_json};
 use crate::say;
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit, fit_end, pad, printable, width};

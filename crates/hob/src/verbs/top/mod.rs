@@ -25,7 +25,8 @@ use hob_os::start::Start;
 
 use self::snapshot::{Sample, Snapshot};
 use super::request::{self, RequestError};
-use super::{Failure, out, out_json};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::{Look, is_plain};
 use crate::{connect, say};
 

@@ -10,8 +10,10 @@ use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 
 use super::super::log::{Choice, flush, state_dir, unreadable};
-use super::super::{Failure, named_file, out, out_bytes, rings};
+use super::super::{named_file, rings};
 use super::metrics;
+use crate::failure::Failure;
+use crate::output::{out, out_bytes};
 use crate::say;
 use crate::show::entries::{self, Entry};
 

@@ -17,7 +17,9 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::super::{Failure, named_file, out, request};
+use super::super::{named_file, request};
+use crate::failure::Failure;
+use crate::output::out;
 
 /// The most programs that have labels of their own, those that were called last.
 const PROGRAMS_MAX: usize = 256;

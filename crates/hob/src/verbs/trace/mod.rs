@@ -16,7 +16,9 @@ use hob_daemon::recorder::spans::Rings;
 use hob_os::start::Start;
 
 use super::log::{flush, state_dir, unreadable};
-use super::{Failure, out, out_json, rings};
+use super::rings;
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::clock::Clock;
 use crate::show::entries::{self, Entry};
 use crate::show::style::Look;

@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 
 use self::listed::Listed;
 use self::sections::Section;
-use super::{Failure, out, out_json, request};
+use super::request;
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit_end, pad, printable};
 use crate::{fallback, say};

@@ -14,7 +14,7 @@ use rustix::fs::Mode;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// The verb.
 const VERB: &str = "within";

@@ -14,11 +14,8 @@ use std::path::Path;
 
 use hob_os::build_id;
 use hob_resolve::{Program, TargetKind};
-use serde::{Deserialize, Serialize};
 
-use super::SCHEMA;
-use super::compare::{Aspect, Verdict};
-use super::worlds::WorldPart;
+use super::record::{Identity, ProgramPart, Record, SCHEMA};
 use crate::verbs::repeated::{DIGEST, digest};
 
 /// The file's name.
@@ -27,74 +24,6 @@ const FILE: &str = "verified.ndjson";
 const VERDICTS_MAX: usize = 256;
 /// A larger file is none of ours.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// A verdict: what `hob verify --json` prints, and what is kept of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Record {
-    /// [`SCHEMA`].
-    pub(super) schema: String,
-    /// When: RFC 3339, UTC.
-    pub(super) at: String,
-    /// Of what.
-    pub(super) program: ProgramPart,
-    /// The verdict.
-    pub(super) verdict: Verdict,
-    /// Why it was never warm: the reason code.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// How often it was run.
-    pub(super) runs: Runs,
-    /// What was compared.
-    pub(super) aspects: Vec<Aspect>,
-    /// What was found in other worlds.
-    #[serde(default)]
-    pub(super) worlds: Vec<WorldPart>,
-    /// What the verdict is about.
-    pub(super) identity: Identity,
-    /// Whether it still holds; only in what is listed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) holds: Option<bool>,
-    /// Why it does not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) why: Option<String>,
-}
-
-/// A program, as in receipts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ProgramPart {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) target: String,
-    pub(super) runtime: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) interpreter: Option<String>,
-    pub(super) arguments: usize,
-}
-
-/// How often it was run, and how long the middle run took.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Runs {
-    pub(super) cold: usize,
-    pub(super) warm: usize,
-    /// Until it was warm: learned from, or cold for another reason.
-    pub(super) other: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) cold_us: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) warm_us: Option<u64>,
-}
-
-/// What a verdict is about: it holds while this is unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Identity {
-    /// The script: a digest of its content. A module is found by its interpreter, and has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) script: Option<String>,
-    /// The interpreter, or the executable: size, time and inode.
-    pub(super) interpreter: String,
-    /// hob's own build.
-    pub(super) build: String,
-}
 
 impl Identity {
     /// The identity of a program as it is now.
@@ -205,6 +134,8 @@ pub(super) fn list(state_dir: &Path) -> io::Result<Vec<Record>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compare::{Aspect, Verdict};
+    use super::super::record::Runs;
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 

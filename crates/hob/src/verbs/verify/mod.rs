@@ -15,10 +15,13 @@
 pub(crate) mod change;
 mod compare;
 mod files;
+mod ground;
 mod kept;
+mod record;
 mod runs;
 mod session;
 mod text;
+mod verdict;
 mod world;
 mod worlds;
 
@@ -35,15 +38,13 @@ use rustix::fd::AsFd;
 
 use super::log::state_dir;
 use super::repeated::interrupts::Interrupts;
-use super::{Failure, out, out_json, usage};
 use crate::durations;
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::Look;
 use compare::Verdict;
-use kept::Record;
+use record::Record;
 use session::{Session, cannot};
-
-/// The name of the format.
-const SCHEMA: &str = "hob.verify/1";
 
 /// Exit codes beside 0.
 const DIFFERS: u8 = 1;
@@ -164,5 +165,5 @@ fn resolve(start: &Start, words: &[OsString]) -> Result<Program, Failure> {
     let here = process::working_directory();
     let cwd = here.as_ref().map_or(rustix::fs::CWD, AsFd::as_fd);
     hob_resolve::resolve(&argv, &lookup, cwd)
-        .map_err(|error| usage::not_resolved(start, argv.first().copied(), &error))
+        .map_err(|error| Failure::not_resolved(start, argv.first().copied(), &error))
 }

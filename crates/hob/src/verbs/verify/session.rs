@@ -1,33 +1,29 @@
-//! One verification: the runs of the program and of the probe, in their order, and the record that
-//! comes of them.
+//! The runs of one verification: of the program and of the probe, in their order.
 //!
 //! Invariants: a run is waited for before the next one begins; a run that is to be warm and is not
 //! is asked for again, a bounded number of times; whatever ends a session, its copy of the
 //! directory goes with it.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hob_core::receipt::{BARE, INSTALLED};
-use hob_daemon::recorder::format;
 use hob_os::start::Start;
-use hob_resolve::Program;
-use hob_runtimes::RuntimeId;
 use serde_json::Value;
 
 use super::change::Change;
 use super::compare::{self, Aspect, Table, Verdict};
-use super::kept::{Identity, ProgramPart, Record, Runs};
+use super::ground::Ground;
 use super::runs::{self, How, Seen, Subject};
-use super::worlds::{Chosen, Ground, WorldPart};
-use super::{SCHEMA, Verify, files, world};
+
+use super::{Verify, files, world};
+use crate::failure::Failure;
 use crate::verbs::repeated::input::{self, Input};
 use crate::verbs::repeated::interrupts::Interrupts;
 use crate::verbs::repeated::progress::Progress;
-use crate::verbs::{Failure, request};
+use crate::verbs::request;
 use crate::{connect, durations};
 
 /// How often a program is run until a run is warm.
@@ -66,13 +62,13 @@ const AVOIDED: [&str; 3] = ["slower-warm", "compared", "differs"];
 pub(super) struct Session<'a> {
     pub(super) start: &'a Start,
     pub(super) interrupts: &'a Interrupts,
-    runs: usize,
+    pub(super) runs: usize,
     pub(super) subject: Subject,
     pub(super) name: String,
     skipped: files::Skipped,
     copy: Option<files::Copy>,
     /// Where worlds are made, and what was given to read lies.
-    ground: Option<Rc<Ground>>,
+    pub(super) ground: Option<Rc<Ground>>,
     /// How the warm runs are asked for.
     warm: How,
     /// Runs that were to be warm and were not.
@@ -145,82 +141,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    pub(super) fn verify(
-        mut self,
-        program: &Program,
-        kept_in: &Path,
-        (chosen, within): (&Chosen, Duration),
-    ) -> Result<Record, Failure> {
-        let subject = self.subject.clone();
-        // What it is before it runs: a program may rewrite itself.
-        let identity = Identity::of(program);
-        let both = self.both(&subject, self.runs)?;
-        let (mut aspects, mut worlds) = (Vec::new(), Vec::new());
-        let other = self.other;
-        let mut verdict = Verdict::NeverWarm;
-        if both.never.is_none() {
-            aspects = compare_runs(&both);
-            // The probe is a script of that language.
-            if program.runtime == RuntimeId::Python {
-                let probe = world::subject(program, &subject, kept_in)
-                    .map_err(|error| Failure::new(format!("cannot write the probe: {error}")))?;
-                aspects.extend(self.seen(&probe)?);
-            }
-            self.know(&aspects);
-            worlds = self.other_worlds((program, chosen), within)?;
-            let found = worlds.iter().map(|world| world.verdict.verdict());
-            verdict = found.fold(compare::overall(&aspects), Verdict::max);
-        }
-        self.progress.clear();
-        let middle = |runs: &[Left]| middle_us(runs.iter().map(|left| left.seen.took).collect());
-        Ok(Record {
-            schema: SCHEMA.to_owned(),
-            at: format::moment(jiff::Timestamp::now()),
-            program: self.part(program),
-            verdict,
-            reason: both.never.clone(),
-            runs: Runs {
-                cold: both.cold.len(),
-                warm: both.warm.len(),
-                // Those of the probe are none of the program's, and worlds have their own.
-                other,
-                cold_us: middle(&both.cold),
-                warm_us: middle(&both.warm),
-            },
-            aspects,
-            worlds,
-            identity,
-            holds: None,
-            why: None,
-        })
-    }
-
     /// Keeps in mind what is not the same in the caller's own world.
     pub(super) fn know(&mut self, aspects: &[Aspect]) {
         let faults = aspects.iter().filter(|aspect| aspect.verdict.is_fault());
         self.known.extend(faults.map(|aspect| (aspect.name.clone(), aspect.verdict)));
     }
 
-    /// The program in the worlds that are asked for.
-    fn other_worlds(
-        &mut self,
-        asked: (&Program, &Chosen),
-        within: Duration,
-    ) -> Result<Vec<WorldPart>, Failure> {
-        if asked.1.0.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.deadline = Some(Instant::now() + within);
-        let ground = match &self.ground {
-            Some(ground) => Rc::clone(ground),
-            None => Rc::new(Ground::new().map_err(cannot)?),
-        };
-        self.ground = Some(Rc::clone(&ground));
-        self.vary(asked, &ground)
-    }
-
     /// Runs it so often each way, in an order in which a cold run is first and last.
-    fn both(&mut self, subject: &Subject, runs: usize) -> Result<Both, Failure> {
+    pub(super) fn both(&mut self, subject: &Subject, runs: usize) -> Result<Both, Failure> {
         let mut both = Both::default();
         both.cold.push(self.once(subject, How::Cold)?);
         for number in 1..=runs {
@@ -321,7 +249,7 @@ impl<'a> Session<'a> {
     }
 
     /// The world that the program's interpreter sees.
-    fn seen(&mut self, probe: &Subject) -> Result<Vec<Aspect>, Failure> {
+    pub(super) fn seen(&mut self, probe: &Subject) -> Result<Vec<Aspect>, Failure> {
         let both = self.both(probe, PROBES)?;
         let read = |runs: &[Left]| -> Option<Vec<world::World>> {
             runs.iter().map(|left| world::read(&left.seen)).collect()
@@ -337,19 +265,6 @@ impl<'a> Session<'a> {
                 note: Some(both.never.unwrap_or_else(|| "the probe said nothing".to_owned())),
             }],
         })
-    }
-
-    fn part(&self, program: &Program) -> ProgramPart {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let here = std::env::current_dir().unwrap_or_default();
-        ProgramPart {
-            id: hob_daemon::program_id(program, here.as_os_str().as_bytes()),
-            name: self.name.clone(),
-            target: text(&program.target.name),
-            runtime: program.row().name.to_owned(),
-            interpreter: program.interpreter().map(text),
-            arguments: self.subject.words.len() - 1,
-        }
     }
 }
 
@@ -410,9 +325,4 @@ fn input(
     let ground = Ground::new().map_err(cannot)?;
     let path = ground.file("given", &text).map_err(cannot)?;
     Ok((Input::File { path, offset: 0 }, Some(ground)))
-}
-
-fn middle_us(mut times: Vec<Duration>) -> Option<u64> {
-    times.sort_unstable();
-    times.get(times.len() / 2).map(|took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX))
 }

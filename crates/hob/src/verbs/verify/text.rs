@@ -1,8 +1,7 @@
 //! Verdicts for a person: one with its parts and differences, or a list of those that are kept.
 
 use super::compare::{Aspect, Verdict};
-use super::kept::{Record, Runs};
-use super::worlds::{Found, WorldPart};
+use super::record::{Found, Record, Runs, WorldPart};
 use crate::show::clock::Clock;
 use crate::show::reasons;
 use crate::show::style::{Look, Tone};
@@ -279,7 +278,7 @@ pub(super) fn list(records: &[Record], clock: &Clock, look: &Look) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::{Identity, ProgramPart};
+    use super::super::record::{Identity, ProgramPart};
     use super::*;
     use crate::show::style::{Colour, Figures};
     use crate::show::text::Charset;

@@ -1,7 +1,7 @@
 //! `hob why PROGRAM [ARGUMENT]...`: where a cold start's time goes, and what warmth would save.
 //!
 //! ```text
-//! cold::image ─▶ rounds: run (plain), run (watched) ─▶ split ─▶ report ─▶ show::why, or JSON
+//! cold::image ─▶ rounds: run (plain), run (watched) ─▶ split ─▶ report ─▶ text, or JSON
 //!                          └ loader: which file is the script    ├ receipts: measured warm calls
 //!                                                                ├ floor: what a call costs here
 //!                                                                ├ trial: warm calls of both
@@ -23,6 +23,7 @@ mod repeated;
 pub mod report;
 mod run;
 mod split;
+mod text;
 mod trial;
 
 pub use imports::Dear;
@@ -48,7 +49,9 @@ use self::loader::Loader;
 use self::report::{Known, MeasuredPart, Round};
 use self::run::{How, RunError, Runner, Seen};
 use self::trial::Trial;
-use super::{Failure, log, out, out_json, usage};
+use super::log;
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::Look;
 use crate::{cold, say, show};
 
@@ -98,7 +101,7 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
     }
     let argv: Vec<&[u8]> = why.program.iter().map(|word| word.as_bytes()).collect();
     let (program, image) = cold::image(start, &argv)
-        .map_err(|error| usage::not_resolved(start, argv.first().copied(), &error))?;
+        .map_err(|error| Failure::not_resolved(start, argv.first().copied(), &error))?;
     let blocked = process::own_status().map(|status| status.blocked).unwrap_or_default();
     let runner = Runner::new(Set(blocked)).map_err(|error| cannot("measure", &error))?;
     let rounds = measure(&runner, &program, &image, why)?;
@@ -148,7 +151,7 @@ pub(crate) fn run(start: &Start, why: &Why) -> Result<(), Failure> {
         let text = serde_json::to_string(&report).expect("string keys and finite numbers");
         return out_json(&format!("{text}\n"));
     }
-    out(&show::why::report(&report, &Look::of_stdout()))
+    out(&text::report(&report, &Look::of_stdout()))
 }
 
 /// What a reason code means, wherever it can stand.

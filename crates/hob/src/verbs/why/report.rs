@@ -1,7 +1,7 @@
 //! What is said of a program: its phases, its dearest imports, and what warmth would save.
 //!
 //! Pure: runs in, a [`Report`] out. `hob.why/1` is its JSON; a field is added,
-//! never changed. `show::why` lays it out for people.
+//! never changed. `text` lays it out for people.
 
 use serde::Serialize;
 

@@ -32,7 +32,9 @@ use hob_os::start::Start;
 use self::edit::{Edited, Places};
 use self::kept::{Adopted, Kept, Restored};
 use self::repository::Repository;
-use super::super::{Failure, out, shim};
+use super::super::shim;
+use crate::failure::Failure;
+use crate::output::out;
 use crate::show::style::Look;
 use crate::show::text::printable;
 

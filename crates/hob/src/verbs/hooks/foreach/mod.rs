@@ -24,7 +24,6 @@ use hob_hooks::{Event, Limits, Set, SetId, Stream, WorkSource};
 use hob_os::start::Start;
 use jiff::Timestamp;
 
-use super::super::{Failure, out, out_json};
 use super::dry;
 use super::progress::{Counts, thousands};
 use super::receipt::Told;
@@ -36,6 +35,8 @@ use super::summary;
 use super::tag::{self, Tagged};
 use super::tally::{Ended, Tally, failed};
 use super::targets::{Source, TargetError};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::show::style::Look;
 use crate::show::text::{Charset, printable};
 use crate::{fallback, say};

@@ -7,7 +7,7 @@ use rustix::fd::BorrowedFd;
 
 use super::super::run::{Watches, runner_failed};
 use super::hosts::{self, Hosts};
-use crate::verbs::Failure;
+use crate::failure::Failure;
 
 /// What performs sets. Each set that it takes of a [`WorkSource`] begins and ends there as an event.
 pub(super) enum Performer {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use hob_hooks::Limits;
 
-use super::super::super::Failure;
 use super::super::resume::Earlier;
 use super::time;
+use crate::failure::Failure;
 
 /// Running for many targets.
 #[derive(Debug, Args)]

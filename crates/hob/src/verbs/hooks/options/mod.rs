@@ -8,8 +8,8 @@ use std::time::Duration;
 
 pub(crate) use many::Many;
 
-use super::super::Failure;
 use crate::durations;
+use crate::failure::Failure;
 
 /// What an option says as a time.
 pub(super) fn time(option: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hob_core::http::access::{Access, Dropped};
 
-use super::super::super::tail::Tail;
+use super::super::tail::Tail;
 
 /// What is read at one time.
 const BLOCK_BYTES: u64 = 256 * 1024;

@@ -13,7 +13,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::super::serve::{access, sites};
-use super::super::{Failure, out, out_json};
+use crate::failure::Failure;
+use crate::output::{out, out_json};
 use crate::say;
 use crate::show::clock::{Clock, moment};
 use crate::show::sites::requests;

@@ -23,7 +23,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::log::{flush, state_dir};
-use super::super::{Failure, named_file, out, out_bytes, out_json, rings};
+use super::super::{named_file, rings};
+use crate::failure::Failure;
+use crate::output::{out, out_bytes, out_json};
 use crate::{connect, durations, say};
 use when::When;
 

@@ -1,20 +1,13 @@
 //! The worlds that a program is called in beside its caller's own: which there are, which of them
-//! are asked for, and what was found in each.
+//! are asked for.
 //!
 //! A world differs from the caller's in one thing. In each the program is run cold and warm and
 //! compared, as in the caller's own; so a difference names its cause.
 
 mod frozen;
-mod ground;
 mod reads;
 mod setting;
 mod trial;
-
-pub(super) use ground::Ground;
-use serde::{Deserialize, Serialize};
-
-use super::compare::{Aspect, Verdict};
-use super::kept::Runs;
 
 /// One thing that is other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,97 +154,6 @@ fn usual(is_meant: impl Fn(&str) -> bool) -> Vec<World> {
     meant.map(|(_, world)| *world).collect()
 }
 
-/// What became of a world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Found {
-    /// The program was the same warm as cold.
-    #[serde(rename = "same")]
-    Same,
-    /// The cold runs differ among themselves; the rest, if any, is the same.
-    #[serde(rename = "varies by itself")]
-    Varies,
-    /// hob runs the program cold there.
-    #[serde(rename = "cold")]
-    Cold,
-    /// It was not tried.
-    #[serde(rename = "not tried")]
-    NotTried,
-    /// What each cold run has anew is the same in all warm ones.
-    #[serde(rename = "frozen")]
-    Frozen,
-    /// A run through hob was otherwise than all cold runs.
-    #[serde(rename = "differs")]
-    Differs,
-}
-
-impl Found {
-    /// The word for it, as in the JSON.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Found::Same => "same",
-            Found::Varies => "varies by itself",
-            Found::Cold => "cold",
-            Found::NotTried => "not tried",
-            Found::Frozen => "frozen",
-            Found::Differs => "differs",
-        }
-    }
-
-    /// What it makes of the verdict over all: a world that is cold, or was not tried, is no fault.
-    pub(super) fn verdict(self) -> Verdict {
-        match self {
-            Found::Same | Found::Cold | Found::NotTried => Verdict::Same,
-            Found::Varies => Verdict::Varies,
-            Found::Frozen | Found::Differs => Verdict::Differs,
-        }
-    }
-
-    fn of(verdict: Verdict) -> Found {
-        match verdict {
-            Verdict::Same => Found::Same,
-            Verdict::Varies => Found::Varies,
-            Verdict::NeverWarm => Found::Cold,
-            Verdict::Frozen => Found::Frozen,
-            Verdict::Differs => Found::Differs,
-        }
-    }
-}
-
-/// A world, and what was found in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct WorldPart {
-    /// Its name.
-    pub(super) name: String,
-    /// What was other, in words.
-    pub(super) varied: String,
-    /// The verdict.
-    pub(super) verdict: Found,
-    /// Why it is cold: the reason code; or why it was not tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-    /// The names of the parts that differ or are frozen.
-    pub(super) different: Vec<String>,
-    /// What was compared.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) aspects: Vec<Aspect>,
-    /// How often it was run.
-    pub(super) runs: Runs,
-}
-
-impl WorldPart {
-    fn not_tried(world: World, reason: impl Into<String>) -> WorldPart {
-        WorldPart {
-            name: world.name().to_owned(),
-            varied: String::new(),
-            verdict: Found::NotTried,
-            reason: Some(reason.into()),
-            different: Vec::new(),
-            aspects: Vec::new(),
-            runs: Runs::default(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,16 +172,5 @@ mod tests {
         assert_eq!(names("arguments-none"), ["arguments-none"]);
         let wrong = chosen("time,weather").unwrap_err();
         assert!(wrong.starts_with("there is no world `weather`: all, none, or time, "), "{wrong}");
-    }
-
-    #[test]
-    fn only_what_was_seen_to_differ_is_a_fault() {
-        for (found, verdict) in [
-            (Found::Cold, Verdict::Same),
-            (Found::NotTried, Verdict::Same),
-            (Found::Frozen, Verdict::Differs),
-        ] {
-            assert_eq!(found.verdict(), verdict);
-        }
     }
 }

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::ground::Ground;
+use super::super::ground::Ground;
 
 const FILE: &str = "reads/sitecustomize.py";
 const TEXT: &str = include_str!("reads.py");

@@ -11,8 +11,8 @@ use hob_resolve::{Program, TargetKind};
 use rustix::process::{Resource, getrlimit};
 
 use super::super::change::{Change, Open, Order};
+use super::super::ground::Ground;
 use super::super::runs::Subject;
-use super::ground::Ground;
 use super::{Arguments, Home, Link, Process, Reads, Variables, World};
 use crate::verbs::repeated::input::{self, Input};
 

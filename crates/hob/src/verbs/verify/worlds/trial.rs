@@ -14,13 +14,13 @@ use hob_resolve::Program;
 
 use super::super::change::Change;
 use super::super::compare::{self, Aspect, Verdict};
-use super::super::kept::Runs;
+use super::super::ground::Ground;
+use super::super::record::{Found, Runs, WorldPart};
 use super::super::runs::{How, Subject};
 use super::super::session::{Attempt, Both, Left, Session, cannot, compare_runs};
-use super::ground::Ground;
 use super::setting::{Basis, Moves, Pause, Setting};
-use super::{Chosen, Found, Variables, World, WorldPart, frozen, reads};
-use crate::verbs::Failure;
+use super::{Chosen, Variables, World, frozen, reads};
+use crate::failure::Failure;
 
 /// More than what a clock in an output shows at the least, as most do.
 const SECOND: Duration = Duration::from_millis(1100);
@@ -41,7 +41,7 @@ impl Session<'_> {
         let mut parts = Vec::new();
         for (at, world) in chosen.0.iter().enumerate() {
             if self.is_over() {
-                parts.push(WorldPart::not_tried(*world, OVER));
+                parts.push(WorldPart::not_tried(world.name(), OVER));
                 continue;
             }
             self.progress.show(&format!(
@@ -56,7 +56,7 @@ impl Session<'_> {
             }
             let mut part = match basis.prepare(*world).map_err(cannot)? {
                 Ok(setting) => self.world(*world, &setting, ground)?,
-                Err(why) => WorldPart::not_tried(*world, why),
+                Err(why) => WorldPart::not_tried(world.name(), why),
             };
             if *world == World::Environment(Variables::Read) {
                 // The run that has shown what is asked for.

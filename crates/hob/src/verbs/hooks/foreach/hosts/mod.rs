@@ -36,7 +36,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::connect;
-use crate::verbs::Failure;
+use crate::failure::Failure;
 use crate::verbs::message::many::{Asks, Left, Unanswered};
 use open::Open;
 use places::Places;

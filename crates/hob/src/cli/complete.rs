@@ -14,49 +14,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 use clap::{Arg, Command};
+use clap_complete::CompleteEnv;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
 };
-use clap_complete::{CompleteEnv, Shell};
 use hob_daemon::{project, trust};
 use hob_os::start::Start;
 
 use crate::show::entries::{self, Entry};
 use crate::show::reasons::codes;
+use crate::verbs::setup::completions::ASKS;
 use crate::verbs::shim::folder::Folder;
-use crate::verbs::{self, Failure, log, request};
+use crate::verbs::{log, request};
 
-/// The variable by which a shell asks.
-const ASKS: &str = "HOB_COMPLETE";
 /// How long a daemon may take to say which sessions there are.
 const ANSWER_MS: u64 = 100;
 /// How many calls are looked at.
 const RECENT: usize = 200;
 
-/// What a shell is given to begin with, in a file or at its start. It asks hob for the rest, so that it
-/// is never of another version than hob.
-pub(crate) fn stub(shell: Shell) -> Result<String, Failure> {
-    let hob = "command -v hob >/dev/null";
-    Ok(match shell {
-        Shell::Bash => format!("{hob} && source <({ASKS}=bash hob)\n"),
-        Shell::Zsh => format!(
-            "#compdef hob\n{hob} && source <({ASKS}=zsh hob)\n\
-             [[ $funcstack[1] == _hob ]] && _clap_dynamic_completer_hob \"$@\"\n"
-        ),
-        Shell::Fish => format!("{hob}; and {ASKS}=fish hob | source\n"),
-        Shell::Elvish => format!("eval (E:{ASKS}=elvish hob | slurp)\n"),
-        Shell::PowerShell => format!(
-            "$env:{ASKS} = \"powershell\"; hob | Out-String | Invoke-Expression; \
-             Remove-Item Env:\\{ASKS}\n"
-        ),
-        other => {
-            return Err(Failure::usage(format!("completions {other}: there are none for it yet")));
-        }
-    })
-}
-
 /// Answers a shell that asks; `false`: none does.
-pub(crate) fn answer(start: &Start) -> bool {
+pub(super) fn answer(start: &Start) -> bool {
     if start.variable(ASKS.as_bytes()).is_none_or(<[u8]>::is_empty) {
         return false;
     }
@@ -64,7 +41,7 @@ pub(crate) fn answer(start: &Start) -> bool {
     let words: Vec<OsString> = words.collect();
     let here = std::env::current_dir().ok();
     let _ = STARTED.set(Start { argv: start.argv.clone(), env: start.env.clone() });
-    let env = CompleteEnv::with_factory(|| add(verbs::command())).var(ASKS).bin("hob");
+    let env = CompleteEnv::with_factory(|| add(super::command())).var(ASKS).bin("hob");
     // A shell that is not known gets nothing to offer.
     let answered = env.try_complete(words, here.as_deref()).unwrap_or(true);
     // Nothing else does it at the end of this process; a shell that is gone needs no offer.
@@ -224,7 +201,7 @@ mod tests {
 
     #[test]
     fn each_argument_that_is_completed_is_there() {
-        let command = add(verbs::command());
+        let command = add(crate::cli::command());
         for (words, argument, _) in OFFERED {
             let words = words.split(' ');
             let verb = words.fold(&command, |verb, word| verb.find_subcommand(word).unwrap());

@@ -35,7 +35,7 @@ const FIRST: &[(&str, &str)] = &[
 const COLUMNS_MAX: usize = 96;
 
 /// The command with the groups in its help.
-pub(crate) fn add(command: Command) -> Command {
+pub(super) fn add(command: Command) -> Command {
     let verbs = listed(&command, &Look::of_stdout());
     let header = *command.get_styles().get_header();
     command.help_template(format!(
@@ -45,7 +45,7 @@ pub(crate) fn add(command: Command) -> Command {
 }
 
 /// The command whose own help is the first screen.
-pub(crate) fn first(command: Command) -> Command {
+pub(super) fn first(command: Command) -> Command {
     let literal = *command.get_styles().get_literal();
     let widest = FIRST.iter().map(|(verb, _)| width(verb)).max().unwrap_or(0);
     let mut verbs = String::new();
@@ -87,11 +87,10 @@ fn listed(command: &Command, look: &Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs;
 
     #[test]
     fn the_first_screen_is_short_and_names_verbs_that_there_are() {
-        let command = first(verbs::command());
+        let command = first(crate::cli::command());
         for (verb, _) in FIRST {
             assert!(
                 command.find_subcommand(verb).is_some_and(|verb| !verb.is_hide_set()),
@@ -105,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_verb_stands_in_one_group_and_each_line_fits() {
-        let command = verbs::command();
+        let command = crate::cli::command();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, verbs)| *verbs).copied().collect();
         let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
         let mut shown: Vec<&str> = shown.map(Command::get_name).collect();

@@ -5,7 +5,6 @@ use std::ffi::{CStr, CString};
 use hob_os::start::Start;
 
 use super::{complaint, examples};
-use crate::verbs;
 
 /// Two letters swapped, or one left out: at each second place of a word's.
 fn mistyped(word: &str) -> Vec<String> {
@@ -49,7 +48,7 @@ fn words(line: &str, verb: &str) -> Option<(Vec<String>, usize)> {
 
 #[test]
 fn what_is_offered_for_a_mistyped_example_is_taken() {
-    let root = verbs::command();
+    let root = super::command();
     let (mut tried, mut hits) = (0, 0);
     for (verb, line) in examples::all() {
         let Some((typed, of_verb)) = words(line, verb).filter(|_| !verb.is_empty()) else {
@@ -83,7 +82,7 @@ fn what_is_offered_for_a_mistyped_example_is_taken() {
 
 #[test]
 fn nearly_each_mistyped_word_gets_a_tip() {
-    let root = verbs::command();
+    let root = super::command();
     let (mut all, mut told) = (0, 0);
     for (verb, line) in examples::all() {
         let Some((typed, of_verb)) = words(line, verb).filter(|_| !verb.is_empty()) else {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-use super::super::files;
+use super::files;
 
 /// What the stand-in for a program says.
 const STAND_IN: &str =
@@ -14,12 +14,12 @@ const STAND_IN: &str =
 
 /// The place.
 #[derive(Debug)]
-pub(in super::super) struct Ground {
+pub(super) struct Ground {
     base: PathBuf,
 }
 
 impl Ground {
-    pub(in super::super) fn new() -> io::Result<Ground> {
+    pub(super) fn new() -> io::Result<Ground> {
         // As the kernel names it, so that nothing in it is called through a link by chance.
         let base = files::private_directory()?;
         Ok(Ground { base: base.canonicalize()? })
@@ -33,7 +33,7 @@ impl Ground {
     }
 
     /// A file in it.
-    pub(in super::super) fn file(&self, name: &str, text: &[u8]) -> io::Result<PathBuf> {
+    pub(super) fn file(&self, name: &str, text: &[u8]) -> io::Result<PathBuf> {
         let path = self.base.join(name);
         if let Some(parent) = path.parent() {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -79,12 +79,12 @@ impl Ground {
     }
 
     /// Whether a directory lies in it.
-    pub(in super::super) fn holds(&self, directory: &Path) -> bool {
+    pub(super) fn holds(&self, directory: &Path) -> bool {
         directory.starts_with(&self.base)
     }
 
     /// Empties a directory in it.
-    pub(in super::super) fn empty(&self, directory: &Path) -> io::Result<()> {
+    pub(super) fn empty(&self, directory: &Path) -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {

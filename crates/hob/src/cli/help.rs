@@ -2,11 +2,11 @@
 
 use clap::Args;
 
-use crate::verbs::{self, Failure};
+use crate::failure::Failure;
 
 /// Whose help.
 #[derive(Debug, Args)]
-pub(crate) struct Help {
+pub(super) struct Help {
     /// The verb, such as `run` or `hooks run`
     #[arg(value_name = "VERB")]
     verb: Vec<String>,
@@ -16,8 +16,8 @@ pub(crate) struct Help {
 }
 
 /// Prints the help; returns the exit code.
-pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
-    let mut here = verbs::command();
+pub(super) fn run(asked: &Help) -> Result<u8, Failure> {
+    let mut here = super::command();
     let asked = &Help { verb: super::former::words(&asked.verb), ..*asked };
     for (at, word) in asked.verb.iter().enumerate() {
         here = match here.find_subcommand(word) {
@@ -26,7 +26,7 @@ pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
         };
     }
     let words = ["hob"].into_iter().chain(asked.verb.iter().map(String::as_str)).chain(["--help"]);
-    let command = if asked.all { verbs::command() } else { super::groups::first(verbs::command()) };
+    let command = if asked.all { super::command() } else { super::groups::first(super::command()) };
     match command.try_get_matches_from(words) {
         Err(help) if !help.use_stderr() => print(&help),
         Ok(_) | Err(_) => return Err(Failure::new("this verb has no help")),
@@ -36,6 +36,6 @@ pub(crate) fn run(asked: &Help) -> Result<u8, Failure> {
 
 /// A page of help, which holds nothing but hob's own words. clap chooses the stream and the colours;
 /// a closed one is no loss.
-pub(crate) fn print(page: &clap::Error) {
+pub(super) fn print(page: &clap::Error) {
     let _ = page.print();
 }

@@ -315,7 +315,7 @@ pub(super) fn of(verb: &str) -> &'static [Example] {
 }
 
 /// Adds the examples to a command's help, and to those of its verbs.
-pub(crate) fn add(command: Command) -> Command {
+pub(super) fn add(command: Command) -> Command {
     add_below(command, "")
 }
 
@@ -354,7 +354,6 @@ fn shown(examples: &[Example]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs;
 
     /// The verbs that a person can call, by their words.
     fn verbs_of(command: &Command, words: &str, found: &mut Vec<String>) {
@@ -368,7 +367,7 @@ mod tests {
     #[test]
     fn every_verb_has_examples_and_no_example_is_of_an_unknown_verb() {
         let mut verbs = Vec::new();
-        verbs_of(&verbs::command(), "", &mut verbs);
+        verbs_of(&crate::cli::command(), "", &mut verbs);
         for verb in &verbs {
             assert!(!of(verb).is_empty(), "`hob {verb}` has no example");
         }
@@ -389,7 +388,7 @@ mod tests {
                 Some((before, last)) => before.split(' ').chain([last]).collect(),
                 None => own.split(' ').collect(),
             };
-            let taken = verbs::command().try_get_matches_from(words);
+            let taken = crate::cli::command().try_get_matches_from(words);
             assert!(
                 taken.is_ok(),
                 "{line}: {}",

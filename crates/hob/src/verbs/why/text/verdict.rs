@@ -1,9 +1,9 @@
 //! What follows from a report: the dearest phase, what warmth would save, what to type next.
 
-use super::super::style::{Look, Tone};
-use super::super::text::{printable, width, wrap};
-use super::super::units;
-use crate::verbs::why::report::{Figure, RepeatedPart, Report, Verdict};
+use super::super::report::{Figure, RepeatedPart, Report, Verdict};
+use crate::show::style::{Look, Tone};
+use crate::show::text::{printable, width, wrap};
+use crate::show::units;
 
 /// A phase with less than this share in hundredths is not what the time goes into.
 const SHARE_MIN: u64 = 5;

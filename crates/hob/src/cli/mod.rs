@@ -1,4 +1,4 @@
-//! What is said to whoever mistyped: one line with the cause and the next step.
+//! The command line: it is described here once, parsed by that, and what a verb fails with is said.
 //!
 //! ```text
 //!   clap's error ──▶ wording ──▶ `hob: VERB: cause; next step`
@@ -6,32 +6,113 @@
 //! ```
 //! Invariants: a command line that is offered can be typed as it stands; nothing is offered that is
 //! far from what was typed; each page of help has examples (`examples`). Nothing here is on the way
-//! of a call that runs.
+//! of a call that runs: `run` is parsed by hand (`hob_client::options`), before any of this.
 
-pub(crate) mod complete;
+mod complete;
 mod examples;
-pub(crate) mod former;
+mod former;
 mod found;
-pub(crate) mod groups;
-pub(crate) mod help;
-pub(crate) mod looks;
+mod groups;
+mod help;
+mod looks;
 mod wording;
 
 #[cfg(test)]
 mod mistyped;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use clap::Command;
+use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use hob_os::start::Start;
-use hob_resolve::ResolveError;
-
-use crate::say;
-use crate::verbs::Failure;
-pub(crate) use examples::add as with_examples;
-pub(crate) use found::hint;
 use hob_resolve::near::nearest;
+use hob_wire::exit::ExitCode;
+
+use crate::failure::Failure;
+use crate::output::out;
+use crate::say;
+use crate::verbs::Verb;
+use crate::verbs::setup::completions;
+pub(crate) use found::hint;
+
+/// Puts a warm, isolated copy of any program behind any caller, and hands back a receipt for
+/// every call.
+#[derive(Debug, Parser)]
+#[command(name = "hob", version = env!("HOB_VERSION"), max_term_width = 96, disable_help_subcommand = true)]
+#[command(after_help = "HOB=0 in the environment bypasses hob wholly.")]
+struct Hob {
+    #[command(subcommand)]
+    asked: Asked,
+}
+
+/// What is asked of hob, or of its command line.
+#[derive(Debug, Subcommand)]
+enum Asked {
+    #[command(flatten)]
+    Verb(Box<Verb>),
+    /// Show the help of a verb
+    Help(help::Help),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// The command line, for completions and man pages.
+#[must_use]
+pub fn command() -> Command {
+    groups::add(examples::add(looks::add(Hob::command())))
+}
+
+/// Runs a verb with the process's argv; returns its exit code.
+#[must_use]
+pub fn run(start: &Start) -> u8 {
+    if complete::answer(start) {
+        return 0;
+    }
+    let renamed = former::renamed(start);
+    let start = renamed.as_ref().unwrap_or(start);
+    let words = start.argv.iter().map(|word| OsStr::from_bytes(word.to_bytes()));
+    let parsed = groups::first(command()).try_get_matches_from(words).and_then(|matches| {
+        looks::obey(&matches);
+        Hob::from_arg_matches(&matches)
+    });
+    let hob = match parsed {
+        Ok(hob) => hob,
+        Err(error) => return not_parsed(start, &error),
+    };
+    let result = match hob.asked {
+        Asked::Verb(verb) => verb.run(start),
+        Asked::Help(asked) => help::run(&asked),
+        Asked::Completions { shell } => completions::of(shell)
+            .ok_or_else(|| {
+                Failure::usage(format!("completions {shell}: there are none for it yet"))
+            })
+            .and_then(|script| out(&script))
+            .map(|()| 0),
+    };
+    match result {
+        Ok(code) => code,
+        Err(Failure { text, code }) => {
+            say::line(text.as_bytes());
+            code
+        }
+    }
+}
+
+/// Prints the help that was asked for, or what is wrong with the command line.
+fn not_parsed(start: &Start, error: &clap::Error) -> u8 {
+    use clap::error::ErrorKind;
+    let asks_for_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if error.use_stderr() && !asks_for_help {
+        say::line(complaint(start, error).as_bytes());
+        return ExitCode::Usage as u8;
+    }
+    help::print(error);
+    if error.use_stderr() { ExitCode::Usage as u8 } else { 0 }
+}
 
 /// Words that other tools have for a verb of hob's.
 const OTHER_WORDS: &[(&str, &str)] = &[
@@ -87,8 +168,8 @@ fn verbs(command: &Command) -> impl Iterator<Item = &str> {
 }
 
 /// The line for a command line that clap refuses, without `hob: `.
-pub(super) fn complaint(start: &Start, error: &clap::Error) -> String {
-    let mut root = super::command();
+fn complaint(start: &Start, error: &clap::Error) -> String {
+    let mut root = command();
     root.build();
     let words = typed(start);
     let (command, verb, behind) = verb_of(&root, &words);
@@ -97,7 +178,7 @@ pub(super) fn complaint(start: &Start, error: &clap::Error) -> String {
 }
 
 /// The line for `hob help` with a word that is no verb.
-pub(super) fn no_help(command: &Command, words: &[String], at: usize) -> String {
+fn no_help(command: &Command, words: &[String], at: usize) -> String {
     let all: Vec<OsString> = ["hob", "help"]
         .into_iter()
         .chain(words.iter().map(String::as_str))
@@ -116,7 +197,7 @@ pub(super) fn no_help(command: &Command, words: &[String], at: usize) -> String 
 
 /// The line for an option that `hob run` does not have.
 pub(crate) fn no_option_of_run(start: &Start, at: usize) -> String {
-    let mut root = super::command();
+    let mut root = command();
     root.build();
     let words = typed(start);
     let shown = quoted(&words[at..=at]);
@@ -131,11 +212,4 @@ pub(crate) fn no_option_of_run(start: &Start, at: usize) -> String {
              lists them"
         ),
     }
-}
-
-/// The failure of a verb that resolves a program as `run` does, in the same words.
-pub(crate) fn not_resolved(start: &Start, program: Option<&[u8]>, error: &ResolveError) -> Failure {
-    let code = error.exit_code();
-    let hint = hint(start, program.unwrap_or_default(), code);
-    Failure { text: format!("{error}{hint}"), code }
 }

@@ -25,7 +25,7 @@ fn of(verb: &[u8]) -> Option<&'static [&'static CStr]> {
 }
 
 /// The command line with the name that its verb has now; `None`: it has that already.
-pub(crate) fn renamed(start: &Start) -> Option<Start> {
+pub(super) fn renamed(start: &Start) -> Option<Start> {
     let verb = start.argv.get(1)?;
     let now = of(verb.to_bytes())?;
     let asks = matches!(start.argv.get(2).map(|word| word.to_bytes()), Some(b"--help" | b"-h"));
@@ -54,11 +54,10 @@ pub(super) fn words(asked: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs;
 
     #[test]
     fn each_former_name_is_of_a_verb_that_there_is_and_no_verb_of_today() {
-        let root = verbs::command();
+        let root = crate::cli::command();
         for (former, now) in FORMER {
             assert!(root.find_subcommand(former).is_none(), "{former}");
             let mut here = &root;

@@ -51,7 +51,7 @@ fn not_found(start: &Start, name: &str, path: &Path) -> String {
             None => format!("; there is no such file in {}", shown_folder(folder)),
         };
     }
-    let command = crate::verbs::command();
+    let command = super::command();
     if verbs(&command).any(|verb| verb == name) {
         return format!("; did you mean `hob {name}`?");
     }

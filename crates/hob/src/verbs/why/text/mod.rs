@@ -4,10 +4,10 @@ mod verdict;
 
 use hob_core::receipt::PhasePart;
 
-use super::style::{Look, Tone};
-use super::text::{Align, fit, fit_end, pad, printable, wrap};
-use super::{units, waterfall};
-use crate::verbs::why::report::{ExitPart, ImportsPart, RepeatedPart, Report};
+use super::report::{ExitPart, ImportsPart, RepeatedPart, Report};
+use crate::show::style::{Look, Tone};
+use crate::show::text::{Align, fit, fit_end, pad, printable, wrap};
+use crate::show::{units, waterfall};
 
 /// A wider figure is no better to read.
 const COLUMNS_MAX: usize = 100;
@@ -18,7 +18,7 @@ const TIME_COLUMNS: usize = 9;
 
 /// The report as text.
 #[must_use]
-pub fn report(report: &Report, look: &Look) -> String {
+pub(super) fn report(report: &Report, look: &Look) -> String {
     let columns = look.figure_columns().min(COLUMNS_MAX);
     let mut lines = header(report, columns, look);
     lines.push(String::new());
@@ -124,15 +124,16 @@ fn again(repeated: &RepeatedPart, columns: usize, look: &Look) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{LOOKS, golden};
-    use super::super::style::Colour;
-    use super::super::text::width;
-    use super::*;
-    use crate::verbs::why::report::{
+    use super::super::imports::Dear;
+    use super::super::report::{
         Figure, MeasuredPart, Parts, ProgramPart, RepeatedModule, SCHEMA, TriedPart, Verdict,
         WarmPart,
     };
-    use crate::verbs::why::{Dear, PhaseTime};
+    use super::super::split::PhaseTime;
+    use super::*;
+    use crate::show::samples::{LOOKS, golden};
+    use crate::show::style::Colour;
+    use crate::show::text::width;
 
     fn phases(us: [u64; 7]) -> Vec<PhaseTime> {
         let names = ["exec", "link", "start", "imports", "main", "tail", "teardown"];

@@ -34,7 +34,7 @@ const SHOWING: &[&str] = &[
 ];
 
 /// The command with the options at all of them.
-pub(crate) fn add(command: Command) -> Command {
+pub(super) fn add(command: Command) -> Command {
     SHOWING.iter().fold(command, |command, words| add_to(command, words))
 }
 
@@ -63,7 +63,7 @@ fn color() -> Arg {
 }
 
 /// What the verb shows looks from now on as its options ask.
-pub(crate) fn obey(matches: &ArgMatches) {
+pub(super) fn obey(matches: &ArgMatches) {
     if is_plain(matches) {
         style::be_plain();
     }
@@ -91,7 +91,6 @@ fn when(matches: &ArgMatches) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::verbs;
 
     use super::*;
 
@@ -100,16 +99,16 @@ mod tests {
         for words in SHOWING {
             for option in ["--plain", "--color=always"] {
                 let line = ["hob"].into_iter().chain(words.split(' ')).chain([option, "--help"]);
-                let shown = verbs::command().try_get_matches_from(line).unwrap_err();
+                let shown = crate::cli::command().try_get_matches_from(line).unwrap_err();
                 assert_eq!(shown.kind(), clap::error::ErrorKind::DisplayHelp, "{words}");
             }
         }
-        let asked = |line: &[&str]| is_plain(&verbs::command().get_matches_from(line));
+        let asked = |line: &[&str]| is_plain(&crate::cli::command().get_matches_from(line));
         assert!(asked(&["hob", "last", "--plain"]));
         assert!(asked(&["hob", "hooks", "run", "--plain", "hooks"]));
         assert!(!asked(&["hob", "last"]));
         assert!(!asked(&["hob", "why", "black", "--plain"]));
-        let matches = |line: &[&str]| verbs::command().try_get_matches_from(line);
+        let matches = |line: &[&str]| crate::cli::command().try_get_matches_from(line);
         let given = matches(&["hob", "hooks", "run", "--color", "never", "hooks"]).unwrap();
         assert_eq!(when(&given), Some("never"));
         assert_eq!(when(&matches(&["hob", "last"]).unwrap()), None);
