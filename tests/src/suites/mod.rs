@@ -162,7 +162,7 @@ struct Called {
 impl Called {
     /// Whether the next call may be warm if this one was not.
     fn passes(&self) -> bool {
-        crate::world::PASSING.contains(&self.reason.as_str())
+        crate::world::is_passing(&self.reason)
     }
 }
 

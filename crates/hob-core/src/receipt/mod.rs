@@ -2,6 +2,7 @@
 //! is the same in words. Environment values are never part of it.
 
 pub mod naming;
+pub mod reason;
 pub mod trace;
 
 use serde::{Deserialize, Serialize};

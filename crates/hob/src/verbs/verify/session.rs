@@ -9,6 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use hob_core::receipt::reason::is_passing;
 use hob_core::receipt::{BARE, INSTALLED};
 use hob_os::start::Start;
 use serde_json::Value;
@@ -36,24 +37,6 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Runs of the probe, each way.
 const PROBES: usize = 2;
-
-/// Reasons of a cold call after which the next one may be warm.
-const PASSING: [&str; 14] = [
-    BARE,
-    INSTALLED,
-    "learning",
-    "being-learned",
-    "warming",
-    "stale",
-    "busy",
-    "worker-closed",
-    "no-daemon",
-    "no-answer",
-    "connect-timeout",
-    "daemon-closed",
-    "other-build",
-    "stopping",
-];
 
 /// Reasons of a cold call that is warm all the same if an isolation is asked for.
 const AVOIDED: [&str; 3] = ["slower-warm", "compared", "differs"];
@@ -186,7 +169,7 @@ impl<'a> Session<'a> {
             let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if AVOIDED.contains(&reason.as_str()) && self.warm == How::Warm {
                 self.warm = How::WarmAnyway;
-            } else if PASSING.contains(&reason.as_str()) && tries < TRIES_MAX && !is_over {
+            } else if is_passing(&reason) && tries < TRIES_MAX && !is_over {
                 self.wait_until_ready(subject);
             } else {
                 return Ok(Attempt::Never(reason, left));

@@ -11,7 +11,7 @@
 //!
 //! Deliberately not here: the daemon (`floor`), and what the figures mean (`report`).
 
-use hob_core::receipt::{BARE, INSTALLED};
+use hob_core::receipt::reason::is_passing;
 use hob_os::clock::now_ns;
 
 use super::floor::{Daemon, GAP_MS, pause};
@@ -39,9 +39,6 @@ const TURNS_NEEDED: usize = 3;
 /// The standard error of a median is 1.25 standard deviations over the root of the number, and
 /// of values that scatter normally a standard deviation is the quartiles' distance over 1.35.
 const MEDIAN_ERROR_PERCENT: u64 = 93;
-/// Reasons of a cold call that pass by themselves.
-const PASSING: [&str; 7] =
-    [BARE, INSTALLED, "learning", "being-learned", "warming", "stale", "busy"];
 
 /// Warm calls that were tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +133,7 @@ fn warm<E>(daemon: &Daemon, (execute, status): (Once<'_, E>, u32)) -> Result<Tri
             return Ok(if seen.status == status { Trial::Not } else { Trial::Differs });
         }
         reason.clone_from(&receipt.reason);
-        if !PASSING.contains(&reason.as_str()) {
+        if !is_passing(&reason) {
             break;
         }
         let begun_ns = now_ns();
