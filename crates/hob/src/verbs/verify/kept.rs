@@ -4,7 +4,8 @@
 //! interpreter, and hob's build. It holds while these are unchanged. Neither outputs nor values of
 //! the environment nor the text of arguments are kept.
 //!
-//! The file is private, bounded, and replaced whole by renaming.
+//! The file is private, bounded, and replaced whole by renaming, under a lock: of two that keep a
+//! verdict at the same time, the second reads what the first wrote.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,12 +15,16 @@ use std::path::Path;
 
 use hob_os::build_id;
 use hob_resolve::{Program, TargetKind};
+use rustix::fs::{FlockOperation, OFlags};
 
 use super::record::{Identity, ProgramPart, Record, SCHEMA};
 use crate::verbs::repeated::{DIGEST, digest};
 
 /// The file's name.
 const FILE: &str = "verified.ndjson";
+/// Beside it: the next one, until it is renamed, and what is locked meanwhile.
+const NEXT: &str = "verified.ndjson.next";
+const LOCK: &str = "verified.lock";
 /// Verdicts that are kept; the oldest go.
 const VERDICTS_MAX: usize = 256;
 /// A larger file is none of ours.
@@ -80,6 +85,9 @@ pub(super) fn keep(state_dir: &Path, record: &Record) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
+    // Held to the end: closing it frees it.
+    let lock = written(state_dir, LOCK)?;
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive)?;
     let mut records = read(state_dir)?;
     let key = |record: &Record| (record.program.id.clone(), record.program.arguments);
     records.retain(|other| key(other) != key(record));
@@ -97,18 +105,24 @@ pub(super) fn keep(state_dir: &Path, record: &Record) -> io::Result<()> {
         serde_json::to_writer(&mut text, record)?;
         text.push(b'\n');
     }
-    let new = state_dir.join(format!("{FILE}.{}", std::process::id()));
-    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&new)?;
-    let written = file.write_all(&text).and_then(|()| std::fs::rename(&new, state_dir.join(FILE)));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
+    let mut file = written(state_dir, NEXT)?;
+    // What a process that was killed left there.
+    file.set_len(0)?;
+    file.write_all(&text)?;
+    std::fs::rename(state_dir.join(NEXT), state_dir.join(FILE))
+}
+
+/// Opens a private file of the state directory to write, made if it is missing.
+fn written(state_dir: &Path, name: &str) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default());
+    options.open(state_dir.join(name))
 }
 
 /// The verdicts that are kept, the oldest first. What a newer build wrote is left out.
 fn read(state_dir: &Path) -> io::Result<Vec<Record>> {
-    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let mut options = File::options();
     options.read(true).custom_flags(i32::try_from(flags).unwrap_or_default());
     let mut text = Vec::new();
@@ -221,5 +235,20 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         keep(home.path(), &record(home.path(), "b.py")).unwrap();
         assert_eq!(list(home.path()).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn verdicts_that_are_kept_at_the_same_time_are_all_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let keep_some = |of: &str| {
+            for number in 0..20 {
+                keep(home.path(), &record(home.path(), &format!("{of}{number}.py"))).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| keep_some("a"));
+            scope.spawn(|| keep_some("b"));
+        });
+        assert_eq!(list(home.path()).unwrap().len(), 40);
     }
 }
