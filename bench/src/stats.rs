@@ -1,6 +1,6 @@
 //! Order statistics of what was measured, and comparisons by them. Pure.
 
-use hob_core::series;
+use hob_proof::series;
 
 /// The value below which `part` (0 to 1) of the values lie; the nearest rank, no interpolation.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {

@@ -4,7 +4,7 @@
 //! 0.1 % too large, and never above the largest. The count and the largest are exact.
 //!
 //! Invariant: the size does not grow with the number of durations, only with the largest of them.
-//! Series that are short and compared with one another are sorted lists (`hob_core::series`).
+//! Series that are short and compared with one another are sorted lists (`hob_proof::series`).
 
 use hdrhistogram::Histogram;
 

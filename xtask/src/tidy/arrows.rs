@@ -29,6 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hob-http", &["hob-wire", "hob-core", "hob-os", "hob-git"]),
     ("hob-daemon", &["hob-wire", "hob-core", "hob-os", "hob-resolve", "hob-runtimes", "hob-hooks"]),
     ("hob-nats", &["hob-wire", "hob-core", "hob-daemon"]),
+    ("hob-proof", &[]),
+    ("hob-check", &["hob-core", "hob-os", "hob-resolve", "hob-http", "hob-daemon", "hob-proof"]),
     (
         "hob",
         &[
@@ -42,6 +44,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "hob-hooks",
             "hob-http",
             "hob-nats",
+            "hob-proof",
+            "hob-check",
             "hob-worker",
         ],
     ),

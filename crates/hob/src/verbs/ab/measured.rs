@@ -1,7 +1,7 @@
 //! The times of A and of B by pair, and what a look makes of them.
 
-use hob_core::proof::looks::{self, Look, Question};
-use hob_core::series;
+use hob_proof::looks::{self, Look, Question};
+use hob_proof::series;
 
 use super::Metric;
 

@@ -1,5 +1,5 @@
 //! `hob ab`: does B take longer than A? Pairs of runs in random order, with a known rate of error
-//! (`hob-core/proof`), on a machine that others use too.
+//! (`hob-proof`), on a machine that others use too.
 //!
 //! ```text
 //!   two unmeasured runs of each ─▶ pair ─▶ pair of A and A ─▶ … ─▶ look ─▶ decided, or go on
@@ -22,9 +22,9 @@ mod text;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hob_core::proof::looks::{Gate, PAIRS_MIN, Question, Range, SAME};
 use hob_os::signals;
 use hob_os::start::Start;
+use hob_proof::looks::{Gate, PAIRS_MIN, Question, Range, SAME};
 
 use super::repeated::interrupts::Interrupts;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! The runs of a comparison, in their order, and when it ends.
 
-use hob_core::proof::looks::Question;
 use hob_os::start::Start;
+use hob_proof::looks::Question;
 use jiff::Timestamp;
 
 use super::measured::{Looked, Recorded, Times, look};
@@ -10,10 +10,10 @@ use super::run::{Left, Run, by_shell, ended, run};
 use super::side::Side;
 use super::{Ab, cannot};
 use crate::failure::Failure;
-use crate::verbs::repeated::coin::Coin;
 use crate::verbs::repeated::input::{self, Input};
 use crate::verbs::repeated::interrupts::Interrupts;
 use crate::verbs::repeated::progress::Progress;
+use hob_proof::coin::Coin;
 use hob_wire::exit::Exit;
 
 /// Unmeasured runs of each side.

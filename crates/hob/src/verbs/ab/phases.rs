@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use hob_core::receipt::Receipt;
-use hob_core::series;
 use hob_os::start::Start;
+use hob_proof::series;
 use jiff::Timestamp;
 
 use super::measured::Recorded;

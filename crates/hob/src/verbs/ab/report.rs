@@ -1,7 +1,7 @@
 //! What a comparison found, as data.
 
-use hob_core::proof::looks::Look;
-use hob_core::proof::score::Estimate;
+use hob_proof::looks::Look;
+use hob_proof::score::Estimate;
 use serde::Serialize;
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use hob_core::proof::looks::{Gate, Look as Seen, Verdict};
-use hob_core::proof::score::Estimate;
+use hob_proof::looks::{Gate, Look as Seen, Verdict};
+use hob_proof::score::Estimate;
 
 use super::measured::Spread;
 use super::report::Report;

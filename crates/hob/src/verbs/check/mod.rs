@@ -1,51 +1,23 @@
-//! `hob check`: do the endpoints and commands of a file still answer as they should, for each kind
-//! of user, in time?
-//!
-//! ```text
-//!   file ─▶ plan: checks × profiles ─▶ cells, `jobs` at one time ─▶ judged ─▶ matrix, failures, reports
-//! ```
-//! Invariants: one bound over everything; each body and each wait has an end; what has no sample has
-//! not passed; what is slower than before is told only if fresh times say so; what a profile may show goes to its own origin and to no other; no secret is shown.
+//! `hob check`: the options, and what is shown of what `hob_check` finds.
 
-mod against;
-mod answer;
-mod command;
-mod counts;
-mod earlier;
-mod expect;
-mod file;
-mod hurl;
-mod plan;
 mod report;
-mod request;
-mod run;
-mod sample;
-mod secrets;
 
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::PathBuf;
 
 use clap::Args;
-use hob_core::proof::looks::Gate;
+use hob_check::{Asked, Planned};
 use hob_os::signals;
 
+use super::repeated::progress::Progress as Line;
 use crate::failure::Failure;
 use crate::output::{out, out_json};
 use crate::say;
 use crate::show::style::Look;
 use crate::show::text::printable;
-use file::File;
-use plan::Plan;
-use report::{Ran, Report};
-use run::{Caller, Found, State};
+use report::Report;
 
-/// Exit codes beside 0.
-const FAILED: u8 = 1;
+/// Where the file or the command line is wrong.
 const WRONG: u8 = 2;
-const NOT_CONCLUSIVE: u8 = 3;
-const SLOWER: u8 = 4;
-/// A file that is longer is no file of checks.
-const FILE_MAX: u64 = 64 << 20;
 
 /// What is asked.
 #[derive(Debug, Clone, Args)]
@@ -112,33 +84,37 @@ fn variable(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+impl Check {
+    fn wanted(&self) -> Asked {
+        Asked {
+            only: self.only.clone(),
+            skip: self.skip.clone(),
+            profile: self.profile.clone(),
+            base: self.base.clone(),
+            times: self.times,
+            jobs: self.jobs,
+            gate: self.gate,
+            variable: self.variable.clone(),
+            secret: self.secret.clone(),
+            against: self.against.clone(),
+        }
+    }
+}
+
 /// Checks; returns the exit code.
 pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
+    let wanted = asked.wanted();
     // Each file is understood before anything is asked.
-    let mut plans = Vec::new();
-    for path in &asked.files {
-        let name = path.display().to_string();
-        let plan = |asked: &Check| read(path, asked).and_then(|file| Plan::new(file, asked));
-        let wrong = |error: String| Failure::with_code(format!("{name}: {error}"), WRONG);
-        let this = plan(asked).map_err(wrong)?;
-        let that = match &asked.against {
-            None => None,
-            Some(_) => {
-                let there = Check { base: asked.against.clone(), ..asked.clone() };
-                let plan = plan(&there).map_err(|error| wrong(format!("--against: {error}")))?;
-                Some(Rc::new(plan))
-            }
-        };
-        plans.push((name, Rc::new(this), that));
-    }
+    let plan = |path: &PathBuf| {
+        Planned::new(path, &wanted)
+            .map_err(|error| Failure::with_code(format!("{}: {error}", path.display()), WRONG))
+    };
+    let plans = asked.files.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     let reports = asked.report.iter().map(|path| Report::new(path)).collect::<Result<Vec<_>, _>>();
     let reports = reports.map_err(|why| Failure::with_code(format!("--report {why}"), WRONG))?;
     let mut all = Vec::new();
-    for (path, (file, plan, other)) in asked.files.iter().zip(plans) {
-        let ran = match other {
-            Some(other) => with_other(file, plan, &other, asked),
-            None => ran(path, file, plan, asked.gate),
-        };
+    for plan in plans {
+        let ran = plan.perform(&wanted, || Box::new(Line::new()));
         let ran = ran.map_err(|error| Failure::new(format!("cannot check: {error}")))?;
         if asked.json {
             out_json(&format!("{}\n", report::json::json(&ran)))?;
@@ -155,7 +131,7 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
             break;
         }
     }
-    let code = worst(&all);
+    let code = hob_check::worst(&all);
     let unwritten = report::write(&reports, &all, code);
     if let Some(number) = all.last().and_then(|ran| ran.found.interrupted) {
         for why in &unwritten {
@@ -173,92 +149,4 @@ pub(crate) fn run(asked: &Check) -> Result<u8, Failure> {
         out(&format!("report: {}\n", printable(&paths.join(", "), look.charset)))?;
     }
     Ok(code)
-}
-
-/// Performs a file, and compares it with the runs before.
-fn ran(path: &Path, file: String, plan: Rc<Plan>, gate: Option<f64>) -> std::io::Result<Ran> {
-    let caller = Caller::new(&plan);
-    let mut found = caller.run()?;
-    let mut earlier = earlier::earlier(path, &plan, &caller, &mut found)?;
-    let mut code = code(&plan, &found);
-    if let (0, Some(gate)) = (code, gate) {
-        code = match &mut earlier {
-            Some(earlier) if earlier.is_slower(gate) => SLOWER,
-            Some(earlier) if earlier.compared > 0 => 0,
-            Some(earlier) => {
-                earlier.notes.push("--gate cannot be decided: no run to compare with".to_owned());
-                NOT_CONCLUSIVE
-            }
-            None => NOT_CONCLUSIVE,
-        };
-    }
-    Ok(Ran { file, plan, found, earlier, against: None, code })
-}
-
-/// Performs a file at both servers, and compares them. The run is not one of those that later ones
-/// are compared with: the other server may have disturbed it.
-fn with_other(
-    file: String,
-    plan: Rc<Plan>,
-    other: &Rc<Plan>,
-    asked: &Check,
-) -> std::io::Result<Ran> {
-    let (caller, there) = (Caller::new(&plan), Caller::new(other));
-    let mut found = caller.run()?;
-    let wanted = against::Asked { times: asked.times, gate: asked.gate };
-    let against = against::against(&caller, (&plan, &mut found), (&there, other), wanted)?;
-    let mut code = code(&plan, &found);
-    if code == 0 && asked.gate.is_some() {
-        code = match against.as_ref().and_then(|against| against.gate) {
-            Some(Gate::Passed) => 0,
-            Some(Gate::Failed) => SLOWER,
-            Some(Gate::Undecided) | None => NOT_CONCLUSIVE,
-        };
-    }
-    Ok(Ran { file, plan, found, earlier: None, against, code })
-}
-
-/// The code of all files.
-fn worst(all: &[Ran]) -> u8 {
-    let any = |code: u8| all.iter().any(|ran| ran.code == code).then_some(code);
-    any(FAILED).or(any(SLOWER)).or(any(NOT_CONCLUSIVE)).unwrap_or(0)
-}
-
-/// A failure counts before what was not run, and a login that failed is why others were not run.
-fn code(plan: &Plan, found: &Found) -> u8 {
-    if plan.cells.is_empty() {
-        return FAILED;
-    }
-    let mut not_run = false;
-    let mut failed = false;
-    let mut login_failed = false;
-    for (cell, done) in plan.cells.iter().zip(&found.cells) {
-        match done.state {
-            State::Passed => {}
-            State::NotRun(_) => not_run = true,
-            State::Failed if plan.is_login(cell) => login_failed = true,
-            State::Failed | State::Slow => failed = true,
-        }
-    }
-    match (failed, login_failed, not_run) {
-        (true, ..) => FAILED,
-        (false, _, true) => NOT_CONCLUSIVE,
-        (false, true, false) => FAILED,
-        (false, false, false) => 0,
-    }
-}
-
-fn read(path: &std::path::Path, asked: &Check) -> Result<File, String> {
-    use std::io::Read as _;
-    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > FILE_MAX {
-        return Err(format!("is longer than {} MiB", FILE_MAX >> 20));
-    }
-    if path.extension().is_some_and(|ending| ending == "hurl") {
-        return hurl::read(&bytes, &asked.variable, &asked.secret);
-    }
-    File::read(&bytes)
 }

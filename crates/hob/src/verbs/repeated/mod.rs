@@ -1,7 +1,6 @@
 //! What the verbs share that run programs again and again (`verify`, `ab`, `check`, `hooks`): what is
 //! read, the signals that come meanwhile, how far it is, a digest of what came out, and reports.
 
-pub(in crate::verbs) mod coin;
 pub(in crate::verbs) mod input;
 pub(in crate::verbs) mod interrupts;
 pub(in crate::verbs) mod progress;

@@ -45,6 +45,16 @@ impl Progress {
     }
 }
 
+impl hob_check::Progress for Progress {
+    fn show(&self, doing: &str) {
+        Progress::show(self, doing);
+    }
+
+    fn clear(&self) {
+        Progress::clear(self);
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();

@@ -5,7 +5,7 @@
 //! taken from where the stops were, and the rest in proportion, so that the phases that are
 //! shown add up to the median of the plain runs.
 
-use hob_core::series;
+use hob_proof::series;
 use serde::Serialize;
 
 use super::imports::{self, Stamps};

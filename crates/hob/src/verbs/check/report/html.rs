@@ -1,12 +1,14 @@
 //! The report for people: one page with the verdict, the matrix, and each failure with what was
 //! asked and answered.
 
-use super::{Counts, Failure, Matrix, Ran, causes, code_word, failures, many};
+use super::{
+    Counts, Failure, Matrix, Ran, causes, code_word, compared, extent, failures, many, title,
+};
 use crate::show::page::Page;
 use crate::show::units::{Micro, duration};
-use crate::verbs::check::earlier::Earlier;
-use crate::verbs::check::plan::What;
-use crate::verbs::check::run::State;
+use hob_check::Earlier;
+use hob_check::State;
+use hob_check::What;
 
 /// A browser has to lay them all out.
 const ROWS_MAX: usize = 2_000;
@@ -14,7 +16,7 @@ const FAILURES_MAX: usize = 200;
 
 /// The whole page.
 pub(super) fn page(all: &[Ran]) -> String {
-    let titles: Vec<_> = all.iter().map(Ran::title).collect();
+    let titles: Vec<_> = all.iter().map(title).collect();
     let mut page = Page::new(&format!("Checks: {}", titles.join(", ")));
     for ran in all {
         head(&mut page, ran);
@@ -32,11 +34,11 @@ pub(super) fn page(all: &[Ran]) -> String {
 }
 
 fn head(page: &mut Page, ran: &Ran) {
-    page.raw("<h1>").text(ran.title()).raw("</h1>\n<p class=\"soft\">");
+    page.raw("<h1>").text(title(ran)).raw("</h1>\n<p class=\"soft\">");
     if ran.plan.base.is_some() {
         page.text(&ran.file).raw(" · ");
     }
-    page.text(ran.extent()).raw(" · ").text(machine()).raw("</p>\n<ul class=\"counts\">\n");
+    page.text(extent(ran)).raw(" · ").text(machine()).raw("</p>\n<ul class=\"counts\">\n");
     let counts = Counts::new(&ran.found);
     for (count, class, word) in [
         (counts.failed, "error", "failed"),
@@ -54,7 +56,7 @@ fn head(page: &mut Page, ran: &Ran) {
         page.raw("<h2>Runs</h2>\n");
         strip(page, ran, earlier);
     }
-    let compared = ran.compared();
+    let compared = compared(ran);
     if !compared.is_empty() {
         page.raw("<p>");
     }

@@ -1,13 +1,13 @@
 //! What a run found, for programs: `hob.check/1`.
 
-use hob_core::proof::many::differs;
-use hob_core::proof::score::Estimate;
+use hob_proof::many::differs;
+use hob_proof::score::Estimate;
 use serde_json::{Value, json};
 
 use super::{Ran, causes, failures};
-use crate::verbs::check::against::Against;
-use crate::verbs::check::earlier::Earlier;
-use crate::verbs::check::plan::Plan;
+use hob_check::Against;
+use hob_check::Earlier;
+use hob_check::Plan;
 
 /// The name of the format.
 const SCHEMA: &str = "hob.check/1";
@@ -22,7 +22,7 @@ pub(super) fn report(all: &[Ran], code: u8) -> Value {
 }
 
 /// A file's run as JSON.
-pub(in crate::verbs::check) fn json(ran: &Ran) -> Value {
+pub(in super::super) fn json(ran: &Ran) -> Value {
     let Ran { file, plan, found, code, earlier, against } = ran;
     let cells = plan.cells.iter().zip(&found.cells).enumerate();
     let cells = cells.map(|(at, (cell, done))| {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Counts, Failure, Matrix, Ran, code_word, failures};
+use super::{Counts, Failure, Matrix, Ran, code_word, compared, extent, failures, title};
 use crate::show::units::{Micro, duration};
-use crate::verbs::check::run::State;
+use hob_check::State;
 
 /// A comment of a pull request has 64 KiB; so many rows and failures are shown.
 const ROWS_MAX: usize = 100;
@@ -19,11 +19,11 @@ pub(super) fn markdown(all: &[Ran]) -> String {
         let _ = write!(
             out,
             "### {}: {}\n\n{}\n\n",
-            escaped(&ran.title()),
+            escaped(&title(ran)),
             Counts::new(&ran.found).verdict(),
-            escaped(&ran.extent())
+            escaped(&extent(ran))
         );
-        let words = ran.compared().into_iter().map(|(bad, words)| {
+        let words = compared(ran).into_iter().map(|(bad, words)| {
             let words = escaped(&words);
             if bad { format!("**{words}**") } else { words }
         });

@@ -9,32 +9,14 @@ mod xml;
 
 use std::io::Write as _;
 use std::path::Path;
-use std::rc::Rc;
 
-use super::against::Against;
-use super::counts::Counts;
-use super::earlier::Earlier;
-use super::plan::{Plan, What};
-use super::request;
-use super::run::{Done, Found, State};
+use hob_check::{Counts, Done, Found, Plan, Ran, State, What, curl};
+
 use crate::show::units::{Micro, duration, seconds};
 use crate::verbs::repeated::report_file::{Form, Refused, ReportFile};
 
 /// What a report may be.
 const FORMS: [Form; 4] = [Form::Html, Form::Xml, Form::Json, Form::Markdown];
-
-/// A file of checks that was performed.
-#[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) file: String,
-    pub(super) plan: Rc<Plan>,
-    pub(super) found: Found,
-    /// `None`: it was stopped, or asked nothing.
-    pub(super) earlier: Option<Earlier>,
-    /// `None`: no other server was asked for, or it was stopped before.
-    pub(super) against: Option<Against>,
-    pub(super) code: u8,
-}
 
 /// A report that was asked for.
 #[derive(Debug)]
@@ -85,39 +67,37 @@ pub(super) fn write(reports: &[Report], all: &[Ran], code: u8) -> Vec<Refused> {
     })
 }
 
-impl Ran {
-    /// The base, or the file where there is none.
-    fn title(&self) -> String {
-        let base = self.plan.base.as_ref();
-        base.map_or_else(|| self.file.clone(), |base| self.plan.secrets.redacted(&base.to_string()))
-    }
+/// The base, or the file where there is none.
+fn title(ran: &Ran) -> String {
+    let base = ran.plan.base.as_ref();
+    base.map_or_else(|| ran.file.clone(), |base| ran.plan.secrets.redacted(&base.to_string()))
+}
 
-    /// What the runs before and the other server say, in parts of a line, and which are bad.
-    fn compared(&self) -> Vec<(bool, String)> {
-        let earlier = self.earlier.iter().flat_map(|earlier| earlier.words(&self.plan));
-        let against = self.against.iter().flat_map(|against| against.words(&self.plan));
-        earlier.chain(against).collect()
-    }
+/// What the runs before and the other server say, in parts of a line, and which are bad.
+fn compared(ran: &Ran) -> Vec<(bool, String)> {
+    let earlier = ran.earlier.iter().flat_map(|earlier| earlier.words(&ran.plan));
+    let against = ran.against.iter().flat_map(|against| against.words(&ran.plan));
+    earlier.chain(against).collect()
+}
 
-    /// How much was asked, and how.
-    fn extent(&self) -> String {
-        let matrix = Matrix::new(&self.plan);
-        let (checks, profiles) = (matrix.checks.len(), matrix.profiles.len());
-        let calls = many(Counts::new(&self.found).calls, "call");
-        let mut words = vec![
-            format!("{} as {}", many(checks, "check"), many(profiles, "profile")),
-            format!("{} at once", self.plan.jobs),
-            format!("{calls} in {}", took(&self.found)),
-            format!("begun {}", self.found.begun.strftime("%Y-%m-%d %H:%M:%S UTC")),
-        ];
-        if let Some(number) = self.earlier.as_ref().and_then(|earlier| earlier.number) {
-            words.push(format!("run {number}"));
-        }
-        if self.found.interrupted.is_some() {
-            words.push("interrupted".to_owned());
-        }
-        words.join(" · ")
+/// How much was asked, and how.
+fn extent(ran: &Ran) -> String {
+    let matrix = Matrix::new(&ran.plan);
+    let (checks, profiles) = (matrix.checks.len(), matrix.profiles.len());
+    let calls = many(Counts::new(&ran.found).calls, "call");
+    let mut words = vec![
+        format!("{} as {}", many(checks, "check"), many(profiles, "profile")),
+        format!("{} at once", ran.plan.jobs),
+        format!("{calls} in {}", took(&ran.found)),
+        format!("begun {}", ran.found.begun.strftime("%Y-%m-%d %H:%M:%S UTC")),
+    ];
+    if let Some(number) = ran.earlier.as_ref().and_then(|earlier| earlier.number) {
+        words.push(format!("run {number}"));
     }
+    if ran.found.interrupted.is_some() {
+        words.push("interrupted".to_owned());
+    }
+    words.join(" · ")
 }
 
 /// How long a run took.
@@ -215,12 +195,12 @@ pub(super) fn failures(plan: &Plan, found: &Found) -> Vec<Failure> {
             let ran = !matches!(found.cells[at].state, State::NotRun(_));
             let planned = &plan.checks[*check];
             let filled = found.cells[at].filled.as_deref();
-            let is_known = filled.is_some() || planned.late.is_none();
+            let is_known = filled.is_some() || planned.is_whole();
             let what = &filled.unwrap_or(planned).what;
             let curl = match what {
                 What::Request(request) if ran && is_known => {
                     let cookies = plan.login_of(&plan.cells[at]).is_some();
-                    Some(request::curl(plan, request, *profile, cookies))
+                    Some(curl(plan, request, *profile, cookies))
                 }
                 What::Request(_) | What::Run { .. } => None,
             };

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Counts, Matrix, Ran, code_word, failures, many, took};
+use super::{Counts, Matrix, Ran, code_word, compared, failures, many, title, took};
 use crate::show::style::{Look, Tone};
 use crate::show::text::{Align, fit, pad, printable, width, wrap};
 use crate::show::units::duration;
-use crate::verbs::check::plan::Plan;
-use crate::verbs::check::run::{Done, Found, State};
+use hob_check::Plan;
+use hob_check::{Done, Found, State};
 
 /// A cell: code, time, mark, and the space before.
 const CELL: usize = 14;
@@ -18,13 +18,13 @@ const NAME_MIN: usize = 16;
 const NAME_MAX: usize = 40;
 
 /// The report, for a terminal.
-pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
+pub(in super::super) fn report(ran: &Ran, look: &Look) -> String {
     let Ran { plan, found, earlier, .. } = ran;
     let columns = look.figure_columns();
     let matrix = Matrix::new(plan);
     let mut text = String::new();
     let mut head = vec![
-        (Tone::Title, printable(&ran.title(), look.charset)),
+        (Tone::Title, printable(&title(ran), look.charset)),
         (
             Tone::Plain,
             format!(
@@ -69,7 +69,7 @@ pub(in crate::verbs::check) fn report(ran: &Ran, look: &Look) -> String {
     }
     text += &failed(plan, found, look);
     text.push('\n');
-    let parts = ran.compared().into_iter().map(|(bad, words)| {
+    let parts = compared(ran).into_iter().map(|(bad, words)| {
         let tone = if bad { Tone::Watch } else { Tone::Dim };
         (tone, printable(&words, look.charset))
     });

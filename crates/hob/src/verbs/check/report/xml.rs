@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::{Matrix, Ran, causes, code_word, failures};
 use crate::show::page::markup::{attribute, text};
-use crate::verbs::check::run::State;
+use hob_check::State;
 
 /// The one case of a file of which nothing is left.
 const NOTHING: &str = "nothing was checked";
