@@ -31,3 +31,4 @@ pub mod sessions;
 pub mod span;
 pub mod status;
 pub mod supervisor;
+pub mod terms;

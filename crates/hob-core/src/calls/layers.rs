@@ -18,7 +18,7 @@ use crate::isolation::{Name, Origin};
 use crate::plan::Terminal;
 use crate::pool::State;
 use crate::pool::engine::{Engine, Stage};
-use crate::pool::terms::Terms;
+use crate::terms::Terms;
 
 use super::Calls;
 use super::tables::{LessonState, Wish};

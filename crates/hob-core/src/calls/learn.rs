@@ -8,8 +8,8 @@ use crate::key::Key;
 use crate::outcome::ColdReason;
 
 use crate::pool::engine::{Engine, Stage};
-use crate::pool::terms::Terms;
 use crate::pool::timers::Timer;
+use crate::terms::Terms;
 
 use super::Calls;
 use super::tables::{LessonState, Program, Wish};

@@ -11,13 +11,12 @@
 //! Only a pool whose zygote is ready has something that can go on: a worker that is executed loads
 //! what is there when it starts.
 
-use crate::event::Effect;
+use crate::event::{Cause, Effect, Loaded};
 use crate::ids::{PoolId, Time, WorkerId};
-use crate::pool::deaths::{Cause, Deaths, Verdict};
+use crate::pool::deaths::{Deaths, Verdict};
 use crate::pool::engine::Engine;
-use crate::pool::terms::Stale;
 use crate::pool::{Pool, State};
-use crate::requests::{Effect as Asked, Loaded};
+use crate::terms::Stale;
 
 /// A generation that is being loaded while another one goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +171,6 @@ impl Engine {
 
     /// Tells what became of loading a pool.
     pub(crate) fn tell_loaded(&mut self, pool: PoolId, loaded: Loaded) {
-        self.out.push(Effect::Request(Asked::Loaded { pool, loaded }));
+        self.out.push(Effect::Loaded { pool, loaded });
     }
 }

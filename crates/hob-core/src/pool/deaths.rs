@@ -6,29 +6,9 @@
 //! another one is made, after a wait that doubles. Only many in a row, with no worker ready between
 //! them, mean that it dies of what it loads.
 
+use crate::event::Cause;
 use crate::ids::Time;
 use crate::limits::Limits;
-use hob_wire::exit::Exit;
-
-/// How a process came to its end that was not told to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// It ended, or was not ready in time.
-    Itself,
-    /// This signal, which nobody here has sent.
-    Signal(u8),
-    /// The system refused to make it.
-    System,
-}
-
-impl From<Exit> for Cause {
-    fn from(exit: Exit) -> Cause {
-        match exit {
-            Exit::Code(_) => Cause::Itself,
-            Exit::Signal(signal) => Cause::Signal(signal),
-        }
-    }
-}
 
 /// Whether a pool goes on after a death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

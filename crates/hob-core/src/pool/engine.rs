@@ -6,16 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Aim, Effect};
+use crate::event::{Aim, Cause, Effect, Loaded};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::key::Key;
 use crate::limits::Limits;
-use crate::pool::deaths::{Cause, Deaths, Verdict};
-use crate::pool::terms::Terms;
+use crate::pool::deaths::{Deaths, Verdict};
 use crate::pool::timers::{Timer, Timers};
 use crate::pool::worker::{Serves, State as WorkerState, Worker};
 use crate::pool::{Pool, Shelf, State};
-use crate::requests::Loaded;
+use crate::terms::Terms;
 
 /// Whether a queued request may find a worker now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,7 +191,7 @@ impl Engine {
         // It is unused: nothing is queued.
         self.drop_pool(id);
         if serves == Serves::Requests {
-            self.out.push(Effect::Request(crate::requests::Effect::Forget { pool: id }));
+            self.out.push(Effect::Forget { pool: id });
         }
         true
     }

@@ -26,7 +26,6 @@
 //! | `deaths` | what deaths say of what is loaded, and how long is waited after them |
 //! | `memory` | readings, and what goes when the budget is passed; `budget` the pure part |
 //! | `timers` | what is to be looked at when |
-//! | `terms` | what a pool works by |
 //! | `worker` | the states of one process |
 //! | `recycle` | when a worker has done enough |
 //! | `stats` | arrivals and averages |
@@ -39,7 +38,6 @@ pub(crate) mod processes;
 pub mod recycle;
 mod refill;
 pub(crate) mod stats;
-pub mod terms;
 pub(crate) mod timers;
 pub mod worker;
 
@@ -53,8 +51,8 @@ use crate::limits::Limits;
 use crate::pool::beside::{Next, Outdated};
 use crate::pool::deaths::Deaths;
 use crate::pool::stats::{Arrivals, Average};
-use crate::pool::terms::{Refill, Terms};
 use crate::pool::worker::{Serves, State as WorkerState};
+use crate::terms::{Refill, Terms};
 
 /// How a pool stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

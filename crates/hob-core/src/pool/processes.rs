@@ -8,16 +8,16 @@
 //! A worker ends in one way. With nothing to do: its channel is closed, and what is still there
 //! after `retire_us` has SIGKILL. With something to do: SIGTERM, and SIGKILL after `kill_grace_us`.
 
-use crate::event::{Effect, Pages};
+use crate::event::{Cause, Effect, Pages};
 use crate::ids::{CallId, LaneId, PoolId, WorkerId};
 use crate::isolation::Uses;
 use crate::pool::State as PoolState;
-use crate::pool::deaths::{Cause, Deaths};
+use crate::pool::deaths::Deaths;
 use crate::pool::engine::{Engine, Freed, Stage};
 use crate::pool::recycle::{self, Memory};
-use crate::pool::terms::After;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Illegal, Input, Role, State, Worker};
+use crate::terms::After;
 
 pub(crate) const SIGTERM: u8 = 15;
 pub(crate) const SIGKILL: u8 = 9;
@@ -244,8 +244,7 @@ impl Engine {
         if self.workers.get(&id).is_some_and(|entry| matches!(entry.state, State::Lent(_)))
             && self.step(id, Input::Recall).is_ok()
         {
-            let effect = crate::requests::Effect::Recall { worker: id };
-            self.out.push(Effect::Request(effect));
+            self.out.push(Effect::Recall { worker: id });
         }
     }
 

@@ -17,10 +17,10 @@
 use crate::event::{Effect, Pages};
 use crate::ids::{PoolId, Time};
 use crate::pool::engine::{Engine, Stage};
-use crate::pool::terms::Refill;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Role, Serves, State as WorkerState};
 use crate::pool::{Pool, State};
+use crate::terms::Refill;
 
 impl Engine {
     /// Starts and forks what is wanted and may begin now; sets the timer for what may begin later.

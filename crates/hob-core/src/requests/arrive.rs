@@ -1,15 +1,16 @@
 //! What comes: a pool is opened, a request is queued or refused, what is loaded becomes stale.
 
+use crate::event::{Effect as Asked, Loaded};
 use crate::ids::{CallId, PoolId};
 use crate::key::Key;
 use crate::pool::beside::WaitedFor;
 use crate::pool::engine::{Engine, Stage};
-use crate::pool::terms::{Stale, Terms};
 use crate::pool::timers::Timer;
 use crate::pool::worker::Serves;
 use crate::pool::{Pool, State};
+use crate::terms::{Stale, Terms};
 
-use super::{Effect, Loaded, Refusal, Request, Requests, Settled};
+use super::{Effect, Refusal, Request, Requests, Settled};
 
 impl Requests {
     /// A pool that was not known. With it there may be more than the bound: what it was opened for
@@ -66,7 +67,7 @@ impl Requests {
         };
         if let Some(refusal) = refusal {
             let outcome = Settled::Refused(refusal);
-            engine.out.push(crate::event::Effect::Request(Effect::Settle { call, outcome }));
+            engine.out.push(Asked::Request(Effect::Settle { call, outcome }));
             return;
         }
         engine.timers.set(Timer::Call(call), request.deadline);

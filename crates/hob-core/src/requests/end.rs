@@ -1,6 +1,6 @@
 //! How requests end: answered, lost with their worker, out of time, taken back, stopped.
 
-use crate::event::{Effect as Asked, ForkFailure};
+use crate::event::{Cause, Effect as Asked, ForkFailure, Loaded};
 use crate::ids::{CallId, PoolId, WorkerId};
 use crate::pool::State;
 use crate::pool::engine::Engine;
@@ -9,7 +9,7 @@ use crate::pool::timers::Timer;
 use crate::pool::worker::{Role, State as WorkerState};
 use hob_wire::exit::Exit;
 
-use super::{Cause, Effect, Found, Given, Loaded, Refusal, Requests, Settled};
+use super::{Effect, Found, Given, Refusal, Requests, Settled};
 
 impl Requests {
     /// Takes a request out of all tables and tells its outcome.

@@ -15,7 +15,7 @@
 //! | `serve` | which worker is given what waits; sessions |
 //! | `lanes` | workers that are lent |
 //! | `end` | answers, ends of workers, times that pass, stopping |
-//! | `event` | what is told and asked |
+//! | [`crate::event::requests`] | what is told and asked |
 //! | `shared_state` | counters and the cache that programs share |
 //! | `dead` | what `hob dead` shows |
 //!
@@ -28,7 +28,6 @@
 mod arrive;
 pub mod dead;
 mod end;
-mod event;
 mod lanes;
 mod serve;
 pub mod shared_state;
@@ -38,9 +37,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::pool::engine::Engine;
 
-pub use crate::pool::deaths::Cause;
-pub use crate::pool::terms::{Affinity, After, Refill, Stale, Terms};
-pub use event::{Effect, Event, Found, Given, Loaded, Over, RAN_LATE, Refusal, Settled, WAITED};
+pub use crate::event::requests::{
+    Effect, Event, Found, Given, Over, RAN_LATE, Refusal, Settled, WAITED,
+};
 
 /// A request that is not settled.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use crate::ids::{CallId, PoolId, WorkerId};
 use crate::pool::Pool;
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::worker::{State, Worker};
+use crate::terms::Affinity;
 
-use super::{Affinity, Effect, Found, Refusal, Requests, Settled};
+use super::{Effect, Found, Refusal, Requests, Settled};
 
 impl Requests {
     /// Gives what waits in a pool, and notes for how many requests a worker is missing.

@@ -6,11 +6,11 @@ use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::isolation::Recipe;
 use crate::key::Key;
 use crate::pool::engine::Stage;
-use crate::pool::terms::Affinity;
 use crate::pool::worker::{State, Worker};
 use crate::pool::{Mode, Pool};
 use crate::span::Holder;
 use crate::status::WorkersPart;
+use crate::terms::Affinity;
 
 use super::{Demotion, Supervisor};
 

@@ -1,9 +1,10 @@
 //! New code beside old: which of them answers, and what becomes of the other.
 
-use hob_core::event::{Effect, Event};
+use hob_core::event::{Effect, Event, Loaded};
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::isolation::Name;
-use hob_core::requests::{Effect as Asked, Event as Told, Loaded, Stale, Terms};
+use hob_core::requests::{Effect as Asked, Event as Told};
+use hob_core::terms::{Stale, Terms};
 
 use crate::desk::{Desk, retired, signals};
 use crate::requests::{answer, ask, comes_up, gone, killed, open, settled, started, terms};
@@ -30,7 +31,7 @@ fn edited(desk: &mut Desk, pool: PoolId) -> WorkerId {
 
 fn loaded(effects: &[Effect]) -> Vec<Loaded> {
     let of = |effect: &Effect| match effect {
-        Effect::Request(Asked::Loaded { loaded, .. }) => Some(*loaded),
+        Effect::Loaded { loaded, .. } => Some(*loaded),
         _ => None,
     };
     effects.iter().filter_map(of).collect()

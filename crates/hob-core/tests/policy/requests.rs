@@ -1,15 +1,13 @@
 //! Requests: pools that are opened and forgotten, that cannot be loaded, whose workers die; and
 //! what they share with calls: the bound of starts, the budget, lateness, the way to end.
 
-use hob_core::event::{Effect, Event, Preload};
+use hob_core::event::{Cause, Effect, Event, Loaded, Preload};
 use hob_core::ids::{CallId, LaneId, PoolId, WorkerId};
 use hob_core::isolation::{Name, Origin};
 use hob_core::key::Key;
 use hob_core::limits::Limits;
-use hob_core::requests::{
-    Affinity, After, Cause, Effect as Asked, Event as Told, Given, Loaded, Refill, Refusal,
-    Settled, Stale, Terms,
-};
+use hob_core::requests::{Effect as Asked, Event as Told, Given, Refusal, Settled};
+use hob_core::terms::{Affinity, After, Refill, Stale, Terms};
 use hob_wire::exit::Exit;
 
 use crate::desk::{Ask, Desk, OK, PROGRAM, other_key, retired, signals};
@@ -158,7 +156,7 @@ fn it_is_told_which_pool_is_forgotten() {
     let third = desk.core.new_pool();
     let opened = Told::Opened { pool: third, key: other_key(3), terms: terms(Name::Prefork) };
     let effects = desk.tell(Event::Request(opened));
-    assert_eq!(effects, [Effect::Request(Asked::Forget { pool: first })]);
+    assert_eq!(effects, [Effect::Forget { pool: first }]);
     assert_eq!(known(&desk), [second, third]);
 }
 
@@ -321,10 +319,7 @@ fn what_dies_by_a_signal_each_time_it_is_loaded_is_given_up_after_a_while_and_sa
         let effects = desk.tell(Event::Gone { worker, exit });
         assert_eq!(settled(&effects), [(1, Settled::Refused(Refusal::NotLoaded))], "{origin:?}");
         let loaded = Loaded::Not(Cause::Signal(11));
-        assert!(
-            effects.contains(&Effect::Request(Asked::Loaded { pool, loaded })),
-            "{origin:?}: {effects:?}"
-        );
+        assert!(effects.contains(&Effect::Loaded { pool, loaded }), "{origin:?}: {effects:?}");
         assert_eq!(started(&effects), []);
         assert!(desk.now.us_since(began) < 2_000_000, "{origin:?}");
     }

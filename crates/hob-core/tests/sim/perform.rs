@@ -62,6 +62,9 @@ impl World {
             Effect::Signal { worker, signal } => self.signal(worker, signal),
             Effect::Retire { worker } => self.retire(worker),
             Effect::Overstays { .. } => Ok(()),
+            Effect::Recall { worker } => self.recall(worker),
+            Effect::Forget { pool } => self.forget(pool),
+            Effect::Loaded { pool, loaded } => self.loaded(pool, loaded),
             Effect::Settle { call, outcome, how } => self.settle(call, outcome, how),
             Effect::Request(effect) => self.perform_request(effect),
             Effect::Exit => {

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hob_core::event::Event;
+use hob_core::event::{Cause, Event, Loaded};
 use hob_core::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use hob_core::isolation::{Name, Uses};
 use hob_core::key::{KeyBuilder, Part};
-use hob_core::requests::{
-    Affinity, After, Cause, Effect, Loaded, Over, Refill, Refusal, Settled, Stale, Terms,
-};
-
+use hob_core::requests::{Effect, Over, Refusal, Settled};
+use hob_core::terms::{Affinity, After, Refill, Stale, Terms};
 use hob_wire::exit::Exit;
 
 use crate::perform::hold;
@@ -325,49 +323,51 @@ impl World {
                 hold!(self.handlers.wanted.remove(&lane), "{lane:?} is refused, and not wanted");
                 Ok(())
             }
-            Effect::Recall { worker } => {
-                let wait = self.rng.magnitude(150_000);
-                if let Some(process) = self.processes.get_mut(&worker)
-                    && let Some((lane, Shut::No)) = process.duty.lane
-                {
-                    process.duty.lane = Some((lane, Shut::Yes));
-                    self.later(wait, Happening::LaneEnds(worker));
-                }
-                self.handlers.count("recalled");
-                Ok(())
-            }
-            Effect::Loaded { pool, loaded } => {
-                let handler = self.handlers.known.get_mut(&pool).ok_or("it is forgotten")?;
-                let name = match loaded {
-                    Loaded::Anew => {
-                        handler.loaded = Some(handler.generation);
-                        "anew"
-                    }
-                    Loaded::Kept => {
-                        hold!(handler.terms.stale != Stale::Ends, "{pool:?} keeps the old");
-                        handler.kept = Some(handler.generation);
-                        "kept"
-                    }
-                    Loaded::Not(Cause::Itself) => "not",
-                    Loaded::Not(Cause::Signal(_) | Cause::System) => "not-by-itself",
-                    Loaded::Nothing => "nothing",
-                };
-                self.handlers.count(name);
-                Ok(())
-            }
-            Effect::Forget { pool } => {
-                let open =
-                    self.handlers.open.iter().any(|call| self.handlers.sent[call].pool == pool);
-                hold!(!open, "{pool:?} is forgotten, and has requests");
-                let sessions = self.processes.values().any(|process| {
-                    let duty = &process.duty;
-                    duty.pool == Some(pool) && duty.session.is_some() && !process.told_to_end
-                });
-                hold!(!sessions, "{pool:?} is forgotten, and keeps a session");
-                hold!(self.handlers.known.remove(&pool).is_some(), "{pool:?} is not known");
-                Ok(())
-            }
         }
+    }
+
+    pub(crate) fn recall(&mut self, worker: WorkerId) -> Result<(), String> {
+        let wait = self.rng.magnitude(150_000);
+        if let Some(process) = self.processes.get_mut(&worker)
+            && let Some((lane, Shut::No)) = process.duty.lane
+        {
+            process.duty.lane = Some((lane, Shut::Yes));
+            self.later(wait, Happening::LaneEnds(worker));
+        }
+        self.handlers.count("recalled");
+        Ok(())
+    }
+
+    pub(crate) fn loaded(&mut self, pool: PoolId, loaded: Loaded) -> Result<(), String> {
+        let handler = self.handlers.known.get_mut(&pool).ok_or("it is forgotten")?;
+        let name = match loaded {
+            Loaded::Anew => {
+                handler.loaded = Some(handler.generation);
+                "anew"
+            }
+            Loaded::Kept => {
+                hold!(handler.terms.stale != Stale::Ends, "{pool:?} keeps the old");
+                handler.kept = Some(handler.generation);
+                "kept"
+            }
+            Loaded::Not(Cause::Itself) => "not",
+            Loaded::Not(Cause::Signal(_) | Cause::System) => "not-by-itself",
+            Loaded::Nothing => "nothing",
+        };
+        self.handlers.count(name);
+        Ok(())
+    }
+
+    pub(crate) fn forget(&mut self, pool: PoolId) -> Result<(), String> {
+        let open = self.handlers.open.iter().any(|call| self.handlers.sent[call].pool == pool);
+        hold!(!open, "{pool:?} is forgotten, and has requests");
+        let sessions = self.processes.values().any(|process| {
+            let duty = &process.duty;
+            duty.pool == Some(pool) && duty.session.is_some() && !process.told_to_end
+        });
+        hold!(!sessions, "{pool:?} is forgotten, and keeps a session");
+        hold!(self.handlers.known.remove(&pool).is_some(), "{pool:?} is not known");
+        Ok(())
     }
 
     /// A process of a handler has ended: it may be that its handler cannot be had, or that nothing

@@ -49,6 +49,9 @@ impl Calls {
             | Effect::Signal { .. }
             | Effect::Retire { .. }
             | Effect::Overstays { .. }
+            | Effect::Recall { .. }
+            | Effect::Forget { .. }
+            | Effect::Loaded { .. }
             | Effect::Request(_)
             | Effect::Exit => {}
         }

@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
+use hob_core::event::{Cause, Loaded as Became};
 use hob_core::hooks::signal_name;
 use hob_core::ids::{PoolId, WorkerId};
 use hob_core::key::Key;
 use hob_core::log::Category;
-use hob_core::requests::{Cause, Event, Loaded as Became};
+use hob_core::requests::Event;
 use hob_resolve::Program;
 use hob_runtimes::Handlers;
 use hob_wire::exit::Exit;

@@ -18,8 +18,9 @@ pub(crate) mod route;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
+use hob_core::event::Loaded as Became;
 use hob_core::ids::{PoolId, WorkerId};
-use hob_core::requests::{Event, Loaded as Became};
+use hob_core::requests::Event;
 use hob_core::status::PoolPart;
 use hob_core::supervisor::{PoolView, Supervisor};
 use hob_wire::strings::Strings;

@@ -357,9 +357,6 @@ impl Messages {
             }
             Effect::Lend { lane, worker, uses } => leases.lend(ctx, tables, lane, worker, uses),
             Effect::NoLane { lane } => leases.refuse(&mut tables.senders, lane),
-            Effect::Recall { worker } => leases.recall(worker),
-            Effect::Forget { pool } => tables.catalog.forget(pool),
-            Effect::Loaded { pool, loaded } => tables.catalog.became(ctx, pool, loaded),
             Effect::Settle { call, outcome } => self.settle(ctx, call, outcome),
         }
     }

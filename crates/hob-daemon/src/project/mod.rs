@@ -31,7 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use hob_core::hosts::Offered;
-use hob_core::requests::Terms;
+use hob_core::terms::Terms;
 use hob_resolve::near::nearest;
 use hob_runtimes::RuntimeId;
 use hob_wire::message::Reason;

@@ -6,7 +6,7 @@ use std::path::Path;
 use hob_core::hosts::tells::PARTITIONS_MAX;
 use hob_core::hosts::{Offered, OfferedHooks, is_subject};
 use hob_core::isolation::{Name, Origin, Uses};
-use hob_core::requests::{Affinity, After, Refill, Stale, Terms};
+use hob_core::terms::{Affinity, After, Refill, Stale, Terms};
 use hob_resolve::near::nearest_beside;
 use hob_runtimes::{Handlers, Runtime};
 use hob_wire::message::Reason;

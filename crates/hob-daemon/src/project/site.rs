@@ -35,7 +35,7 @@ use hob_core::http::forwarded::Proxies;
 use hob_core::http::limits::Limits;
 use hob_core::http::mounts;
 use hob_core::isolation::{Name, Uses};
-use hob_core::requests::Stale;
+use hob_core::terms::Stale;
 use hob_runtimes::{App, Runtime};
 use serde::Deserialize;
 

@@ -302,6 +302,11 @@ impl Daemon {
                 ctx.hands.retire(worker);
             }
             Effect::Overstays { worker } => say_overstay(&mut ctx, messages, worker),
+            Effect::Recall { worker } => messages.leases.recall(worker),
+            Effect::Forget { pool } => messages.tables.catalog.forget(pool),
+            Effect::Loaded { pool, loaded } => {
+                messages.tables.catalog.became(&mut ctx, pool, loaded);
+            }
             Effect::Request(effect) => messages.perform(&mut ctx, effect),
             Effect::Exit => {
                 hob_os::debug!(Category::Daemon, "nothing is left to do");

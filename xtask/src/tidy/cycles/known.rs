@@ -52,12 +52,6 @@ pub(super) const KNOWN: &[Known] = &[
                  read by the same codec",
     },
     Known {
-        home: "crates/hob-core",
-        folder: "",
-        modules: &["event.rs", "pool", "requests"],
-        reason: "the engine returns effects of its policies, and they name its terms",
-    },
-    Known {
         home: "crates/hob-runtimes",
         folder: "",
         modules: &["exec.rs", "jvm", "native.rs", "program.rs", "python", "ruby.rs", "table.rs"],

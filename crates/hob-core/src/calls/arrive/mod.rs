@@ -12,9 +12,9 @@ use crate::outcome::ColdReason;
 use crate::plan::{Plan, Standing, plan};
 use crate::pool::State;
 use crate::pool::engine::{Engine, Freed, Stage};
-use crate::pool::terms::Terms;
 use crate::pool::timers::Timer;
 use crate::pool::worker::{Serves, State as WorkerState, Worker};
+use crate::terms::Terms;
 
 use super::Calls;
 use super::differs::{Ends, Uncaught};

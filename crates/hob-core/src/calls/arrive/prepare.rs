@@ -16,10 +16,10 @@ use crate::key::Key;
 use crate::outcome::ColdReason;
 use crate::pool::State;
 use crate::pool::engine::{Engine, Stage};
-use crate::pool::terms::Terms;
 
 use crate::calls::Calls;
 use crate::calls::tables::Wish;
+use crate::terms::Terms;
 
 impl Calls {
     /// Begins the pool of a call that the plan wants warm.

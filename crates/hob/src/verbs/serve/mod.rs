@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use hob_core::http::limits::Limits;
-use hob_core::requests::Affinity;
+use hob_core::terms::Affinity;
 use hob_daemon::Config;
 use hob_daemon::config::{Prints, StartAs, Tells};
 use hob_daemon::project::git::Git;

@@ -4,8 +4,8 @@
 //!   a caller         Arrived ─────────────▶ ┌────────────┐ ──▶ RunCold | Refuse | Queue
 //!                    CallerGone, ColdEnded ▶│            │ ──▶ Give ──▶ (worker performs)
 //!   a learning run   Learned ──────────────▶│ Supervisor │ ──▶ StartZygote, StartStandby, Fork
-//!   a zygote         ZygoteReady, ...Gone ─▶│            │ ──▶ Retire, Signal, Overstays
-//!   a worker         Ready, Finished, Gone ▶│            │ ──▶ Settle
+//!   a zygote         ZygoteReady, ...Gone ─▶│            │ ──▶ Retire, Signal, Overstays, Recall
+//!   a worker         Ready, Finished, Gone ▶│            │ ──▶ Settle, Loaded, Forget
 //!   the clock        Tick ─────────────────▶└────────────┘ next_deadline()
 //! ```
 //!
@@ -17,12 +17,17 @@
 //! zygote's `Gone` before those of the copies that ended with it. Of a worker, `Gone` or
 //! `ForkFailed` is the last event.
 
+mod pools;
+pub mod requests;
+
 use crate::ids::{CallId, PoolId, ProgramId, Work, WorkerId};
 use crate::isolation::Recipe;
 use crate::key::Key;
 use crate::outcome::{ColdReason, Outcome, RefuseReason};
 use crate::plan::Facts;
 use hob_wire::exit::Exit;
+
+pub use pools::{Cause, ForkFailure, Loaded, Pages};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +150,7 @@ pub enum Event {
         readings: Vec<(WorkerId, u64)>,
     },
     /// Something that is about requests alone.
-    Request(crate::requests::Event),
+    Request(requests::Event),
     /// Somebody other than a caller relies on the daemon: it does not leave for idleness yet.
     Active,
     /// The time that [`crate::supervisor::Supervisor::next_deadline`] named has come.
@@ -248,15 +253,6 @@ pub enum Preload {
     /// meanwhile. The daemon has amended the lesson; this zygote is to be replaced. A bounded
     /// number of times, then the program goes cold for a while.
     Amended,
-}
-
-/// Why a zygote did not fork.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForkFailure {
-    /// It has more than one thread. The pool becomes `standby`.
-    Threads,
-    /// The system refused (memory, processes).
-    System,
 }
 
 /// Why a give did not reach the worker. Either way nothing was run.
@@ -367,6 +363,24 @@ pub enum Effect {
         /// The process.
         worker: WorkerId,
     },
+    /// Let nothing more onto the worker's lane: it comes back when what it has is done.
+    Recall {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// There are too many pools, and this one of requests, which has nothing to do, is no longer
+    /// known: whoever wants it again opens another.
+    Forget {
+        /// The pool.
+        pool: PoolId,
+    },
+    /// A pool of requests was loaded, or could not be.
+    Loaded {
+        /// The pool.
+        pool: PoolId,
+        /// What became of it.
+        loaded: Loaded,
+    },
     /// The call has its one outcome. The daemon answers the client (unless the worker has) and
     /// completes the receipt.
     Settle {
@@ -378,7 +392,7 @@ pub enum Effect {
         how: Performed,
     },
     /// Something that is about requests alone.
-    Request(crate::requests::Effect),
+    Request(requests::Effect),
     /// All is retired after [`Event::Drain`], or the daemon has been idle for long enough: exit.
     Exit,
 }
@@ -390,18 +404,6 @@ pub enum Learning {
     Yes,
     /// Run as it is.
     No,
-}
-
-/// How a copy pays for its pages before it is ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pages {
-    /// A dummy call and populated pages, then ready (latency mode).
-    Paid,
-    /// As the fork left them, and it waits for its call all the same: for calls that come one
-    /// directly after another, when there is no time to pay and a processor to fork on.
-    Plain,
-    /// As the fork left them (throughput mode, or on demand).
-    Unpaid,
 }
 
 /// How a call was performed, for its receipt.

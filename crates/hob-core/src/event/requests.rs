@@ -1,17 +1,16 @@
 //! What the daemon tells about requests, and what is asked of it for them. What happens to processes
-//! is the same for all that is served ([`crate::event`]).
+//! is the same for all that is served ([`super::Event`]).
 //!
 //! ```text
 //!   a sender    Opened, Arrived, WantLane ─▶ ┌──────────┐ ──▶ Give, Lend, NoLane
 //!               SenderGone, LaneLeft ──────▶ │ requests │ ──▶ Settle
-//!   a worker    Begun, Answered, Handled ──▶ │          │ ──▶ Recall
-//!               Unreached, Unsent ─────────▶ └──────────┘ ──▶ Forget
+//!   a worker    Begun, Answered, Handled ──▶ │          │ ──▶ Cancel
+//!               Unreached, Unsent ─────────▶ └──────────┘
 //! ```
 
 use crate::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use crate::key::Key;
-use crate::pool::deaths::Cause;
-use crate::pool::terms::Terms;
+use crate::terms::Terms;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,24 +153,6 @@ pub enum Effect {
         /// The lane that was wanted.
         lane: LaneId,
     },
-    /// Let nothing more onto the worker's lane: it comes back when what it has is done.
-    Recall {
-        /// The worker.
-        worker: WorkerId,
-    },
-    /// There are too many pools, and this one, which has nothing to do, is no longer known: whoever
-    /// wants it again opens another.
-    Forget {
-        /// The pool.
-        pool: PoolId,
-    },
-    /// A pool was loaded, or could not be.
-    Loaded {
-        /// The pool.
-        pool: PoolId,
-        /// What became of it.
-        loaded: Loaded,
-    },
     /// The message has its one outcome.
     Settle {
         /// The message.
@@ -179,19 +160,6 @@ pub enum Effect {
         /// What became of it.
         outcome: Settled,
     },
-}
-
-/// What became of loading a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Loaded {
-    /// It is loaded, and answers.
-    Anew,
-    /// It could not be loaded, and what was loaded before goes on.
-    Kept,
-    /// It could not be loaded, by this, and nothing answers.
-    Not(Cause),
-    /// There was nothing to load: that is done for the next message.
-    Nothing,
 }
 
 /// What a message found when it came.
