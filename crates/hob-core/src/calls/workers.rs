@@ -1,13 +1,13 @@
 //! What the ends of workers and zygotes mean for the calls that they had, and for the programs that
 //! they were made from.
 
-use crate::event::{Cause, ForkFailure, GiveFailure, Learning, Preload};
+use crate::event::{Cause, ForkFailure, GiveFailure, Learning, Preload, Serves};
 use crate::ids::{CallId, PoolId, ProgramId, WorkerId};
 use crate::outcome::{CancelledBy, ColdReason, Outcome};
 use crate::phase::Phase;
 use crate::pool::State;
 use crate::pool::engine::Engine;
-use crate::pool::worker::{Role, Serves, State as WorkerState};
+use crate::pool::worker::{Role, State as WorkerState};
 use hob_wire::exit::Exit;
 
 use super::Calls;

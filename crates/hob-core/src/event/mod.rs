@@ -27,7 +27,7 @@ use crate::outcome::{ColdReason, Outcome, RefuseReason};
 use crate::plan::Facts;
 use hob_wire::exit::Exit;
 
-pub use pools::{Cause, ForkFailure, Loaded, Pages};
+pub use pools::{Cause, ForkFailure, Loaded, Pages, Serves};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -312,6 +312,8 @@ pub enum Effect {
     StartZygote {
         /// The pool.
         pool: PoolId,
+        /// Whom it is for.
+        serves: Serves,
         /// The zygote's number.
         zygote: WorkerId,
         /// Its key.
@@ -321,6 +323,8 @@ pub enum Effect {
     StartStandby {
         /// The pool.
         pool: PoolId,
+        /// Whom it is for.
+        serves: Serves,
         /// The worker's number.
         worker: WorkerId,
         /// Its key.

@@ -1,6 +1,27 @@
 //! What is told and asked of pools and their processes, whatever they serve.
 
+use crate::ids::{PoolId, ProgramId};
 use hob_wire::exit::Exit;
+
+/// Whom a pool and its processes are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serves {
+    /// The calls of a program.
+    Program(ProgramId),
+    /// The requests of a handler, by its pool: what comes is served here, or refused.
+    Handler(PoolId),
+}
+
+impl Serves {
+    /// The program whose calls it is for.
+    #[must_use]
+    pub fn program(self) -> Option<ProgramId> {
+        match self {
+            Serves::Program(program) => Some(program),
+            Serves::Handler(_) => None,
+        }
+    }
+}
 
 /// Why a zygote did not fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

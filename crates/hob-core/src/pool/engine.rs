@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Aim, Cause, Effect, Loaded};
+use crate::event::{Aim, Cause, Effect, Loaded, Serves};
 use crate::ids::{CallId, PoolId, ProgramId, Time, WorkerId};
 use crate::key::Key;
 use crate::limits::Limits;
 use crate::pool::deaths::{Deaths, Verdict};
 use crate::pool::timers::{Timer, Timers};
-use crate::pool::worker::{Serves, State as WorkerState, Worker};
+use crate::pool::worker::{State as WorkerState, Worker};
 use crate::pool::{Pool, Shelf, State};
 use crate::terms::Terms;
 
@@ -135,7 +135,7 @@ impl Engine {
         }
         let id = self.new_pool_id();
         self.shelves.insert(Shelf::new(key, terms.recipe), id);
-        self.add_pool(Pool::new(id, Serves::Calls(program), key, terms));
+        self.add_pool(Pool::new(id, Serves::Program(program), key, terms));
         Some(id)
     }
 
@@ -190,7 +190,7 @@ impl Engine {
         };
         // It is unused: nothing is queued.
         self.drop_pool(id);
-        if serves == Serves::Requests {
+        if serves.program().is_none() {
             self.out.push(Effect::Forget { pool: id });
         }
         true
@@ -223,7 +223,7 @@ impl Engine {
         let wait_us = self.limits.backoff_us(pool.failures).min(pool.terms.backoff_max_us);
         pool.state = State::Failed { until: self.now.after_us(wait_us) };
         let (serves, queued) = (pool.serves, pool.queue.iter().copied().collect());
-        if serves == Serves::Requests {
+        if serves.program().is_none() {
             self.tell_loaded(id, Loaded::Not(cause));
         }
         queued

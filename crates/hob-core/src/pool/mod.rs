@@ -43,7 +43,7 @@ pub mod worker;
 
 use std::collections::VecDeque;
 
-use crate::event::Aim;
+use crate::event::{Aim, Serves};
 use crate::ids::{CallId, PoolId, Time, WorkerId};
 use crate::isolation::{Origin, Recipe, Uses};
 use crate::key::Key;
@@ -51,7 +51,7 @@ use crate::limits::Limits;
 use crate::pool::beside::{Next, Outdated};
 use crate::pool::deaths::Deaths;
 use crate::pool::stats::{Arrivals, Average};
-use crate::pool::worker::{Serves, State as WorkerState};
+use crate::pool::worker::State as WorkerState;
 use crate::terms::{Refill, Terms};
 
 /// How a pool stands.
@@ -363,7 +363,7 @@ mod tests {
         };
         let mut pool = {
             let terms = Terms::of_calls(name.lower(4), &limits);
-            Pool::new(PoolId(1), Serves::Calls(ProgramId(1)), Key([0; 16]), terms)
+            Pool::new(PoolId(1), Serves::Program(ProgramId(1)), Key([0; 16]), terms)
         };
         pool.asked = None;
         let mut now = Time(1_000_000_000);

@@ -14,11 +14,11 @@
 //!                             └ wait       └ first copy   └ next copy, unless a call came
 //! ```
 
-use crate::event::{Effect, Pages};
+use crate::event::{Effect, Pages, Serves};
 use crate::ids::{PoolId, Time};
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::timers::Timer;
-use crate::pool::worker::{Role, Serves, State as WorkerState};
+use crate::pool::worker::{Role, State as WorkerState};
 use crate::pool::{Pool, State};
 use crate::terms::Refill;
 
@@ -93,7 +93,12 @@ impl Engine {
             if !is_beside {
                 pool.state = State::Warming(zygote);
             }
-            self.out.push(Effect::StartZygote { pool: id, zygote, key: pool.key });
+            self.out.push(Effect::StartZygote {
+                pool: id,
+                serves: pool.serves,
+                zygote,
+                key: pool.key,
+            });
         }
     }
 
@@ -102,7 +107,12 @@ impl Engine {
             return;
         };
         if let Some(pool) = self.pools.get(&id) {
-            self.out.push(Effect::StartStandby { pool: id, worker, key: pool.key });
+            self.out.push(Effect::StartStandby {
+                pool: id,
+                serves: pool.serves,
+                worker,
+                key: pool.key,
+            });
         }
     }
 
@@ -216,8 +226,8 @@ impl Engine {
         let may_go = pool.queue.is_empty() && !pool.is_behind() && !self.is_at_work(id);
         if idle_us >= pool.terms.idle_us && may_go {
             match pool.serves {
-                Serves::Calls(_) => _ = self.drop_pool(id),
-                Serves::Requests => self.rest_pool(id),
+                Serves::Program(_) => _ = self.drop_pool(id),
+                Serves::Handler(_) => self.rest_pool(id),
             }
             return;
         }

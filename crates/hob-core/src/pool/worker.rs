@@ -20,8 +20,8 @@
 //! is ignored and counted: it is a late event about a worker that was ended meanwhile. A zygote is
 //! never `Busy`.
 
-use crate::event::Pages;
-use crate::ids::{CallId, LaneId, PoolId, ProgramId, Time, WorkerId};
+use crate::event::{Pages, Serves};
+use crate::ids::{CallId, LaneId, PoolId, Time, WorkerId};
 use crate::isolation::Recipe;
 
 /// Where a worker is in its life.
@@ -144,25 +144,6 @@ pub(crate) enum Role {
     Copy { zygote: WorkerId },
     /// A preloaded process of its own.
     Standby,
-}
-
-/// Whom a pool and its processes are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Serves {
-    /// The calls of a program.
-    Calls(ProgramId),
-    /// Requests: what comes is served here, or refused.
-    Requests,
-}
-
-impl Serves {
-    /// The program whose calls it is for.
-    pub(crate) fn program(self) -> Option<ProgramId> {
-        match self {
-            Serves::Calls(program) => Some(program),
-            Serves::Requests => None,
-        }
-    }
 }
 
 /// One process.

@@ -1,12 +1,11 @@
 //! What comes: a pool is opened, a request is queued or refused, what is loaded becomes stale.
 
-use crate::event::{Effect as Asked, Loaded};
+use crate::event::{Effect as Asked, Loaded, Serves};
 use crate::ids::{CallId, PoolId};
 use crate::key::Key;
 use crate::pool::beside::WaitedFor;
 use crate::pool::engine::{Engine, Stage};
 use crate::pool::timers::Timer;
-use crate::pool::worker::Serves;
 use crate::pool::{Pool, State};
 use crate::terms::{Stale, Terms};
 
@@ -18,7 +17,7 @@ impl Requests {
     pub(super) fn opened(engine: &mut Engine, id: PoolId, key: Key, terms: Terms) {
         let most = usize::try_from(engine.limits.pools_max).unwrap_or(usize::MAX);
         while engine.pools.len() >= most && engine.make_room_for_a_pool(Some(id)) {}
-        let mut pool = Pool::new(id, Serves::Requests, key, terms);
+        let mut pool = Pool::new(id, Serves::Handler(id), key, terms);
         // Nothing is made before the first request.
         pool.rests = true;
         engine.add_pool(pool);

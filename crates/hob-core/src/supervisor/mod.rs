@@ -13,12 +13,11 @@ mod stop;
 mod view;
 
 use crate::calls::Calls;
-use crate::event::{Effect, Event};
+use crate::event::{Effect, Event, Serves};
 use crate::ids::{PoolId, ProgramId, Time};
 use crate::limits::Limits;
 use crate::pool::engine::Engine;
 use crate::pool::timers::Timer;
-use crate::pool::worker::Serves;
 use crate::requests::Requests;
 use hob_wire::exit::Exit;
 
@@ -67,25 +66,25 @@ impl Supervisor {
         let engine = &mut self.engine;
         match event {
             Event::ZygoteReady { zygote, threads, preload } => match engine.serves(zygote) {
-                Some(Serves::Calls(_)) => {
+                Some(Serves::Program(_)) => {
                     self.calls.zygote_ready(engine, zygote, threads, preload);
                 }
-                Some(Serves::Requests) => self.requests.zygote_ready(engine, zygote, threads),
+                Some(Serves::Handler(_)) => self.requests.zygote_ready(engine, zygote, threads),
                 None => engine.ignore(),
             },
             Event::Ready { worker, threads: _ } => match engine.serves(worker) {
-                Some(Serves::Calls(_)) => _ = engine.worker_ready(worker),
-                Some(Serves::Requests) => self.requests.worker_ready(engine, worker),
+                Some(Serves::Program(_)) => _ = engine.worker_ready(worker),
+                Some(Serves::Handler(_)) => self.requests.worker_ready(engine, worker),
                 None => engine.ignore(),
             },
             Event::ForkFailed { worker, why } => match engine.serves(worker) {
-                Some(Serves::Calls(_)) => self.calls.fork_failed(engine, worker, why),
-                Some(Serves::Requests) => self.requests.fork_failed(engine, worker, why),
+                Some(Serves::Program(_)) => self.calls.fork_failed(engine, worker, why),
+                Some(Serves::Handler(_)) => self.requests.fork_failed(engine, worker, why),
                 None => engine.ignore(),
             },
             Event::Gone { worker, exit } => match engine.serves(worker) {
-                Some(Serves::Calls(_)) => self.calls.gone(engine, worker, exit),
-                Some(Serves::Requests) => self.requests.gone(engine, worker, exit),
+                Some(Serves::Program(_)) => self.calls.gone(engine, worker, exit),
+                Some(Serves::Handler(_)) => self.requests.gone(engine, worker, exit),
                 None => engine.ignore(),
             },
             Event::Memory { readings } => {
@@ -128,8 +127,8 @@ impl Supervisor {
                 }
                 Timer::Call(call) => self.calls.call_due(engine, call),
                 Timer::Worker(worker) => match engine.serves(worker) {
-                    Some(Serves::Calls(_)) => self.calls.worker_due(engine, worker),
-                    Some(Serves::Requests) => self.requests.worker_due(engine, worker),
+                    Some(Serves::Program(_)) => self.calls.worker_due(engine, worker),
+                    Some(Serves::Handler(_)) => self.requests.worker_due(engine, worker),
                     None => {}
                 },
                 Timer::Pool(pool) => {

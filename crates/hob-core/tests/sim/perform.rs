@@ -51,10 +51,10 @@ impl World {
                 caller.queued = true;
                 Ok(())
             }
-            Effect::StartZygote { pool, zygote, key } => {
+            Effect::StartZygote { pool, zygote, key, .. } => {
                 self.start(zygote, Kind::Zygote, pool, key)
             }
-            Effect::StartStandby { pool, worker, key } => {
+            Effect::StartStandby { pool, worker, key, .. } => {
                 self.start(worker, Kind::Standby, pool, key)
             }
             Effect::Fork { zygote, worker, pages } => self.fork(zygote, worker, pages),

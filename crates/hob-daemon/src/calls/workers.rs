@@ -89,7 +89,7 @@ impl Calls {
 
     fn ready(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, ready: &Ready) {
         let Some(process) = ctx.hands.get(worker) else { return };
-        let (program, key) = (process.program, process.key);
+        let (Some(program), key) = (process.serves.program(), process.key) else { return };
         let loads_since = process.loads_since;
         let before = std::mem::take(&mut process.before);
         let threads = ready.threads;
@@ -204,7 +204,7 @@ impl Calls {
 
     fn noted(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, notes: &Strings) {
         let Some(process) = ctx.hands.get(worker) else { return };
-        let (of, key) = (process.program, process.key);
+        let (Some(of), key) = (process.serves.program(), process.key) else { return };
         let Some(call) = process.call else { return };
         let Some(program) = self.ledger.get(call).map(|open| open.program) else { return };
         if program != of {
@@ -277,8 +277,7 @@ impl Calls {
     /// A zygote or standby says why it cannot become ready; its end follows.
     pub(crate) fn failed(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, failed: &Failed) {
         let text = String::from_utf8_lossy(&failed.text).into_owned();
-        if let Some(process) = ctx.hands.get(worker) {
-            let program = process.program;
+        if let Some(program) = ctx.hands.get(worker).and_then(|process| process.serves.program()) {
             let entry = ctx.warm.programs.entry(program);
             entry.trouble = text.lines().next().map(str::to_owned);
             let (name, why) = (&entry.name, entry.trouble.as_deref().unwrap_or_default());

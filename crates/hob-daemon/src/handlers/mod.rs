@@ -18,7 +18,7 @@ pub(crate) mod route;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 
-use hob_core::event::Loaded as Became;
+use hob_core::event::{Loaded as Became, Serves};
 use hob_core::ids::{PoolId, WorkerId};
 use hob_core::requests::Event;
 use hob_core::status::PoolPart;
@@ -109,18 +109,14 @@ impl Catalog {
         self.reloads.ended(pool, loading::code(Became::Nothing), None);
     }
 
-    /// Starts a process of a handler; `false`: the pool is a program's.
-    pub(crate) fn start(
-        &mut self,
-        ctx: &mut Ctx<'_>,
-        pool: PoolId,
-        worker: WorkerId,
-        role: Role,
-    ) -> bool {
+    /// Starts a process of a handler.
+    pub(crate) fn start(&mut self, ctx: &mut Ctx<'_>, pool: PoolId, worker: WorkerId, role: Role) {
         if role == Role::Zygote {
             self.attempts(pool, worker);
         }
-        let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
+        let Some(loaded) = self.handlers.get_mut(&pool) else {
+            return ctx.events.push_back(hands::stillborn(worker));
+        };
         let host = &loaded.host;
         let argv = ctx.hands.runtimes().handler(host);
         let preload = Preload {
@@ -134,8 +130,7 @@ impl Catalog {
         };
         let started = argv.and_then(|argv| {
             let origin = Origin {
-                program: hob_core::ids::ProgramId(0),
-                handler: Some(pool),
+                serves: Serves::Handler(pool),
                 key: loaded.key,
                 session: 0,
                 file: &host.interpreter,
@@ -152,7 +147,6 @@ impl Catalog {
             loaded.trouble = Some(format!("{file}: {error}"));
             ctx.events.push_back(hands::stillborn(worker));
         }
-        true
     }
 
     /// Loads mounts anew, one or all, and answers when it is known what became of each.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hob_core::event::{self, ForkFailure};
+use hob_core::event::{self, ForkFailure, Serves};
 use hob_core::http::answer::HINT_BYTES_MAX;
 use hob_core::ids::{CallId, PoolId, WorkerId};
 use hob_core::requests::Event;
@@ -49,9 +49,9 @@ impl Ends {
 }
 
 impl Messages {
-    /// Whether this process is, or was a moment ago, a handler's.
-    pub(crate) fn is_handlers(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> bool {
-        self.pool_of(ctx, worker).is_some()
+    /// Whether a handler's process has ended, and its last word is not read.
+    pub(crate) fn listens_to(&self, worker: WorkerId) -> bool {
+        self.ends.leaving.contains_key(&worker)
     }
 
     /// Takes what a handler's process says.
@@ -76,7 +76,7 @@ impl Messages {
                 let mut all = Vec::new();
                 ctx.hands.remove(Ended { worker, exit: gone.exit, usage }, &mut all);
                 for (ended, process) in all {
-                    if let Some(pool) = process.handler {
+                    if let Serves::Handler(pool) = process.serves {
                         self.handler_gone(ctx, &ended, &process, pool);
                     }
                 }
@@ -148,8 +148,10 @@ impl Messages {
     }
 
     fn pool_of(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> Option<PoolId> {
-        let leaving = self.ends.leaving.get(&worker).map(|left| left.pool);
-        ctx.hands.get(worker).and_then(|process| process.handler).or(leaving)
+        match ctx.hands.get(worker).map(|process| process.serves) {
+            Some(Serves::Handler(pool)) => Some(pool),
+            Some(Serves::Program(_)) | None => self.ends.leaving.get(&worker).map(|left| left.pool),
+        }
     }
 
     fn handler_ready(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, ready: &Ready) {

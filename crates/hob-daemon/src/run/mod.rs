@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::event::{Effect, Event, ForkFailure};
+use hob_core::event::{Effect, Event, ForkFailure, Serves};
 use hob_core::hosts::News;
-use hob_core::ids::{CallId, PoolId, Time, WorkerId};
+use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::key::Key;
 use hob_core::log::Category;
 use hob_core::receipt::Receipt;
@@ -277,16 +277,22 @@ impl Daemon {
     fn perform(&mut self, effect: Effect) {
         let (calls, messages, mut ctx) = self.parts();
         match effect {
-            Effect::StartZygote { pool, zygote, key } => {
-                hob_os::debug!(Category::Pool, "{}", starts(&ctx, messages, (pool, zygote, key)));
-                if !messages.tables.catalog.start(&mut ctx, pool, zygote, Role::Zygote) {
-                    calls.start(&mut ctx, zygote, Role::Zygote, key);
-                }
-            }
-            Effect::StartStandby { pool, worker, key } => {
-                hob_os::debug!(Category::Pool, "{}", starts(&ctx, messages, (pool, worker, key)));
-                if !messages.tables.catalog.start(&mut ctx, pool, worker, Role::Standby) {
-                    calls.start(&mut ctx, worker, Role::Standby, key);
+            Effect::StartZygote { pool, serves, zygote: worker, key }
+            | Effect::StartStandby { pool, serves, worker, key } => {
+                let is_zygote = matches!(effect, Effect::StartZygote { .. });
+                let role = if is_zygote { Role::Zygote } else { Role::Standby };
+                let name = || name_of(&ctx, messages, serves, key);
+                let (pool, id) = (pool.0, worker.0);
+                hob_os::debug!(
+                    Category::Pool,
+                    "pool {pool}: worker {id} is started for {}",
+                    name()
+                );
+                match serves {
+                    Serves::Handler(pool) => {
+                        messages.tables.catalog.start(&mut ctx, pool, worker, role);
+                    }
+                    Serves::Program(_) => calls.start(&mut ctx, worker, role, key),
                 }
             }
             Effect::Fork { zygote, worker, pages } => {
@@ -328,11 +334,15 @@ impl Daemon {
             ring::note(Kind::Forked, CallId(0), forked.worker, forked.pid.into());
         }
         let (_, messages, mut ctx) = self.parts();
-        if messages.is_handlers(&mut ctx, worker) {
+        let is_handlers = match ctx.hands.get(worker).map(|process| process.serves) {
+            Some(Serves::Handler(_)) => true,
+            Some(Serves::Program(_)) => false,
+            None => messages.listens_to(worker),
+        };
+        if is_handlers {
             ctx.hands.forget_near();
-            return messages.handler_says(&mut ctx, worker, event);
-        }
-        if let WorkerEvent::Launched(launched, pidfd) = event {
+            messages.handler_says(&mut ctx, worker, event);
+        } else if let WorkerEvent::Launched(launched, pidfd) = event {
             if !self.hands.launched(launched, pidfd) {
                 self.gone(Ended::killed(WorkerId(launched.worker)));
             }
@@ -372,9 +382,9 @@ impl Daemon {
         self.hands.remove(ended, &mut all);
         for (ended, process) in all {
             let (calls, messages, mut ctx) = self.parts();
-            match process.handler {
-                Some(pool) => messages.handler_gone(&mut ctx, &ended, &process, pool),
-                None => calls.worker_gone(&mut ctx, &ended, &process),
+            match process.serves {
+                Serves::Handler(pool) => messages.handler_gone(&mut ctx, &ended, &process, pool),
+                Serves::Program(_) => calls.worker_gone(&mut ctx, &ended, &process),
             }
         }
     }
@@ -402,10 +412,9 @@ impl Daemon {
 /// written without it.
 fn say_overstay(ctx: &mut Ctx<'_>, messages: &Messages, worker: WorkerId) {
     let Some(process) = ctx.hands.get(worker) else { return };
-    let (pid, key, handler) = (process.pid, process.key, process.handler);
+    let (pid, key, serves) = (process.pid, process.key, process.serves);
     let after = process.call.map_or_else(String::new, |call| format!(" after call {}", call.0));
-    let name = handler.and_then(|pool| messages.tables.catalog.name_of(pool));
-    let name = name.or_else(|| ctx.warm.programs.name_of(key)).unwrap_or("?");
+    let name = name_of(ctx, messages, serves, key);
     hob_os::log!(
         Warn,
         Category::Pool,
@@ -414,17 +423,11 @@ fn say_overstay(ctx: &mut Ctx<'_>, messages: &Messages, worker: WorkerId) {
     );
 }
 
-/// What is started, and for which program, for the log.
-fn starts(
-    ctx: &Ctx<'_>,
-    messages: &Messages,
-    (pool, worker, key): (PoolId, WorkerId, Key),
-) -> String {
-    let name = messages
-        .tables
-        .catalog
-        .name_of(pool)
-        .or_else(|| ctx.warm.programs.name_of(key))
-        .unwrap_or("?");
-    format!("pool {}: worker {} is started for {name}", pool.0, worker.0)
+/// The name of what a process is for, for the log.
+fn name_of<'a>(ctx: &'a Ctx<'_>, messages: &'a Messages, serves: Serves, key: Key) -> &'a str {
+    let name = match serves {
+        Serves::Handler(pool) => messages.tables.catalog.name_of(pool),
+        Serves::Program(_) => ctx.warm.programs.name_of(key),
+    };
+    name.unwrap_or("?")
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use hob_core::event::{Event, GiveFailure, Pages};
-use hob_core::ids::{CallId, PoolId, ProgramId, WorkerId};
+use hob_core::event::{Event, GiveFailure, Pages, Serves};
+use hob_core::ids::{CallId, WorkerId};
 use hob_core::key::Key;
 use hob_core::log::Category;
 use hob_os::claim::Claimed;
@@ -58,9 +58,8 @@ const SIGTSTP: u8 = 20;
 /// One process of ours.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pub(crate) program: ProgramId,
-    /// The handler that it is of, if it is none of a program's calls.
-    pub(crate) handler: Option<PoolId>,
+    /// Whom it is for.
+    pub(crate) serves: Serves,
     pub(crate) key: Key,
     /// 0 until it is known.
     pub(crate) pid: u32,
@@ -89,9 +88,8 @@ pub(crate) struct Process {
 /// What a worker process is started from.
 #[derive(Debug)]
 pub(crate) struct Origin<'a> {
-    pub(crate) program: ProgramId,
-    /// The handler that it is of, if it is none of a program's calls.
-    pub(crate) handler: Option<PoolId>,
+    /// Whom it is for.
+    pub(crate) serves: Serves,
     pub(crate) key: Key,
     /// The terminal's session that it lives in; 0: one of its own.
     pub(crate) session: u32,
@@ -285,8 +283,7 @@ impl Hands {
         };
         let (argv, before) = (self.runtimes.serve(program)?, lesson.before());
         let origin = Origin {
-            program: seed.id,
-            handler: None,
+            serves: Serves::Program(seed.id),
             key,
             session: seed.session,
             file: &program.interpreter,
@@ -344,8 +341,7 @@ impl Hands {
         self.processes.insert(
             worker,
             Process {
-                program: origin.program,
-                handler: origin.handler,
+                serves: origin.serves,
                 key: origin.key,
                 pid,
                 zygote: None,
@@ -461,8 +457,7 @@ impl Hands {
     /// Asks a zygote for a copy. `false`: the zygote is not there any more.
     pub(crate) fn fork(&mut self, zygote: WorkerId, worker: WorkerId, pages: Pages) -> bool {
         let Some(parent) = self.processes.get(&zygote) else { return false };
-        let (program, handler) = (parent.program, parent.handler);
-        let (key, loads_since) = (parent.key, parent.loads_since);
+        let (serves, key, loads_since) = (parent.serves, parent.key, parent.loads_since);
         let to_zygote = Arc::clone(&parent.stream);
         let Ok((ours, theirs)) = uds::pair() else { return false };
         if rustix::io::ioctl_fionbio(&theirs, false).is_err() {
@@ -484,8 +479,7 @@ impl Hands {
         self.processes.insert(
             worker,
             Process {
-                program,
-                handler,
+                serves,
                 key,
                 pid: 0,
                 zygote: Some(zygote),

@@ -13,7 +13,7 @@ use crate::plan::{Plan, Standing, plan};
 use crate::pool::State;
 use crate::pool::engine::{Engine, Freed, Stage};
 use crate::pool::timers::Timer;
-use crate::pool::worker::{Serves, State as WorkerState, Worker};
+use crate::pool::worker::{State as WorkerState, Worker};
 use crate::terms::Terms;
 
 use super::Calls;
@@ -364,7 +364,7 @@ impl Calls {
         let mut fronts: Vec<(CallId, PoolId)> = engine
             .pools
             .values()
-            .filter(|pool| pool.serves != Serves::Requests)
+            .filter(|pool| pool.serves.program().is_some())
             .filter_map(|pool| Some((*pool.queue.front()?, pool.id)))
             .collect();
         fronts.sort_unstable();

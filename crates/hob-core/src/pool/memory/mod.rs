@@ -7,10 +7,11 @@ pub mod budget;
 
 use std::collections::BTreeMap;
 
+use crate::event::Serves;
 use crate::ids::{PoolId, ProgramId, WorkerId};
 use crate::pool::engine::Engine;
 use crate::pool::memory::budget::{Held, Use, evictions, too_large};
-use crate::pool::worker::{Serves, State, Worker};
+use crate::pool::worker::{State, Worker};
 
 impl Engine {
     /// Takes in readings of processes.
@@ -101,12 +102,12 @@ impl Engine {
             return;
         };
         // Otherwise what was just freed would be made again, ahead of nothing.
-        pool.rests = pool.serves == Serves::Requests;
+        pool.rests = pool.serves.program().is_none();
         let (is_free, serves) = (pool.is_unused(), pool.serves);
         match serves {
-            Serves::Calls(_) if is_free => _ = self.drop_pool(id),
-            Serves::Requests if is_free && !self.has_state(id) => self.rest_pool(id),
-            Serves::Calls(_) | Serves::Requests => self.retire_where(|entry| {
+            Serves::Program(_) if is_free => _ = self.drop_pool(id),
+            Serves::Handler(_) if is_free && !self.has_state(id) => self.rest_pool(id),
+            Serves::Program(_) | Serves::Handler(_) => self.retire_where(|entry| {
                 entry.pool == id
                     && entry.state == State::Ready
                     && !entry.is_zygote()
