@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, Start};
+use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, RuntimeId, Start};
 use crate::projects::Project;
-use crate::table::{Files, Handlers, Mode, Runtime, RuntimeId, Version};
+use crate::row::{Files, Handlers, Mode, Runtime, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Exec,

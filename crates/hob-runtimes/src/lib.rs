@@ -20,23 +20,22 @@ mod native;
 mod program;
 mod projects;
 mod python;
+mod row;
 mod ruby;
 mod sessions;
 mod table;
 
 pub use program::{
-    ColdNote, CommandLine, EnvChanges, Expanded, Expansion, Lookup, Program, Read, Start, Target,
-    TargetKind, WorkingDirectory, Written,
+    ColdNote, CommandLine, EnvChanges, Expanded, Expansion, Lookup, Program, Read, RuntimeId,
+    Start, Target, TargetKind, WorkingDirectory, Written,
 };
 pub use projects::{PLACEHOLDER, Project};
+pub use row::{App, Environments, File, Files, Handlers, Home, Mode, Runtime, Version};
 pub use sessions::{
     Interpreter, Launcher, Libraries, Resolve, Resolver, Session, Sessions, launched,
     session_language, with_sessions,
 };
-pub use table::{
-    App, Environments, File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version, apps,
-    by_interpreter, by_name, by_suffix, first_hosted, hosting_modules, rows,
-};
+pub use table::{apps, by_interpreter, by_name, by_suffix, first_hosted, hosting_modules, rows};
 
 /// Each small project that a row has.
 pub fn projects() -> impl Iterator<Item = &'static Project> {

@@ -1,8 +1,9 @@
 //! The row of programs that are their own runtime: linked with `hob-worker`, they host handlers.
 
 use crate::exec;
+use crate::program::RuntimeId;
 use crate::projects::Project;
-use crate::table::{Handlers, Runtime, RuntimeId};
+use crate::row::{Handlers, Runtime};
 
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Native,

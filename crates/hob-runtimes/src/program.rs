@@ -4,14 +4,27 @@
 //! for scripts and for modules alike; nothing else needs to know where `-m` stood. A program that
 //! is only executed has an empty prefix.
 
-use crate::table::{Files, Mode, Runtime, RuntimeId};
-
 /// How a variable of the caller's environment is looked up.
 pub type Lookup<'a> = &'a dyn Fn(&[u8]) -> Option<&'a [u8]>;
 
 /// How a file is read that a command line names: relative to the caller's directory, whole. `None`: it
 /// is not there, no plain file, or too large.
 pub type Read<'a> = &'a dyn Fn(&[u8]) -> Option<Vec<u8>>;
+
+/// The runtimes, in the order of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuntimeId {
+    /// None: the program is executed as it is.
+    Exec,
+    /// A program that is its own runtime (linked with `hob-worker`); it hosts handlers only.
+    Native,
+    /// CPython.
+    Python,
+    /// CRuby.
+    Ruby,
+    /// HotSpot, of a JDK.
+    Jvm,
+}
 
 /// What would run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,24 +225,6 @@ impl Program {
         }
     }
 
-    /// Its row of the table.
-    #[must_use]
-    pub fn row(&self) -> &'static Runtime {
-        self.runtime.row()
-    }
-
-    /// Whether a runtime of hob's hosts it in an interpreter; else it is executed.
-    #[must_use]
-    pub fn is_hosted(&self) -> bool {
-        !self.row().files.is_empty()
-    }
-
-    /// The path of the interpreter, if there is one.
-    #[must_use]
-    pub fn interpreter(&self) -> Option<&[u8]> {
-        self.is_hosted().then_some(&self.interpreter)
-    }
-
     /// How many arguments the program itself gets.
     #[must_use]
     pub fn arguments(&self) -> usize {
@@ -240,55 +235,6 @@ impl Program {
     #[must_use]
     pub fn passed(&self) -> usize {
         self.argv.len().saturating_sub(self.written.as_ref().map_or(1, |written| written.says))
-    }
-
-    /// The arguments that decide what it loads.
-    #[must_use]
-    pub fn deciding(&self) -> &[Vec<u8>] {
-        let arguments = self.argv.get(1..).unwrap_or_default();
-        &arguments[..arguments.len().min((self.row().words)(self))]
-    }
-
-    /// Its interpreter with the same options and nothing to run, where a copy of that can be told
-    /// this program; `None` where it cannot.
-    #[must_use]
-    pub fn bare(&self) -> Option<Program> {
-        if !self.row().has_bare {
-            return None;
-        }
-        let name = self.prefix.first().unwrap_or(&self.interpreter);
-        Some(Program {
-            prefix: std::iter::once(name).chain(&self.options).cloned().collect(),
-            target: Target { kind: TargetKind::Bare, name: Vec::new() },
-            argv: Vec::new(),
-            env: EnvChanges::default(),
-            // What the script itself is decides nothing here.
-            watch: self.watch.iter().filter(|path| **path != self.target.name).cloned().collect(),
-            ..self.clone()
-        })
-    }
-
-    /// Its layer of installed packages; `None` where its runtime has none.
-    #[must_use]
-    pub fn installed(&self) -> Option<Program> {
-        if !self.row().has_bare || self.target.kind != TargetKind::Script {
-            return None;
-        }
-        let bare = self.bare()?;
-        let target = Target { kind: TargetKind::Installed, name: self.target.name.clone() };
-        Some(Program { target, argv: self.argv.clone(), ..bare })
-    }
-
-    /// The argv of its interpreter when that begins with the runtime. A process that serves is
-    /// started elsewhere than its callers: a relative name of the interpreter would be looked up
-    /// there.
-    #[must_use]
-    pub fn command(&self, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
-        let mut argv = (self.row().command)(self, files, mode);
-        if !matches!(mode, Mode::Learn(_)) && argv[0].contains(&b'/') {
-            argv[0].clone_from(&self.interpreter);
-        }
-        argv
     }
 
     /// The file and the argv that execute this program cold, as without hob.

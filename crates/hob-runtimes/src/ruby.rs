@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::exec::no_files;
-use crate::program::{ColdNote, CommandLine, Lookup, Program, Start};
+use crate::program::{ColdNote, CommandLine, Lookup, Program, RuntimeId, Start};
 use crate::projects::Project;
-use crate::table::{App, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
+use crate::row::{App, File, Files, Handlers, Mode, Runtime, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Ruby,
@@ -212,7 +212,7 @@ fn version(real: &Path) -> Option<Version> {
 /// there, and the interpreter runs the script as it always does.
 fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
     let mut argv = vec![program.prefix.first().unwrap_or(&program.interpreter).clone()];
-    argv.push([b"-r", files.main(program).as_slice()].concat());
+    argv.push([b"-r", files.main(&ROW).as_slice()].concat());
     argv.extend(program.options.iter().cloned());
     if program.argv.first().is_some_and(|name| name.starts_with(b"-")) {
         argv.push(b"--".to_vec());

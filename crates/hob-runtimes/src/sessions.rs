@@ -4,7 +4,7 @@
 //! user's world (an interpreter, libraries) the row names, and the client looks.
 
 use crate::projects::Project;
-use crate::table::File;
+use crate::row::File;
 
 /// What hob must know of a language to keep a session of it.
 #[derive(Debug)]

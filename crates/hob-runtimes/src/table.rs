@@ -1,181 +1,8 @@
-//! The table itself: one row for each runtime.
+//! The table itself: one row for each runtime, and what is asked of it.
 
-use std::ops::RangeInclusive;
-use std::path::Path;
-
-use crate::program::{ColdNote, CommandLine, Expansion, Lookup, Program, Read, Start};
-use crate::projects::Project;
+use crate::program::{EnvChanges, Program, RuntimeId, Target, TargetKind};
+use crate::row::{App, Files, Mode, Runtime};
 use crate::{exec, jvm, native, python, ruby};
-
-/// The runtimes, in the order of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RuntimeId {
-    /// None: the program is executed as it is.
-    Exec,
-    /// A program that is its own runtime (linked with `hob-worker`); it hosts handlers only.
-    Native,
-    /// CPython.
-    Python,
-    /// CRuby.
-    Ruby,
-    /// HotSpot, of a JDK.
-    Jvm,
-}
-
-/// Major and minor version of an interpreter.
-pub type Version = (u32, u32);
-
-/// A file of a runtime: its path below the daemon's directory, and its bytes.
-pub type File = (&'static str, &'static [u8]);
-
-/// What an interpreter is started for.
-#[derive(Debug, Clone, Copy)]
-pub enum Mode<'a> {
-    /// A zygote or standby; the channel is its descriptor 0.
-    Serve,
-    /// The same, for a handler: the program is the interpreter alone.
-    Handler,
-    /// A profiling run, which leaves notes in this file. The client executes it in its own place.
-    Learn(&'a [u8]),
-}
-
-/// Where a runtime's files are.
-#[derive(Debug, Clone, Copy)]
-pub struct Files<'a> {
-    /// The directory that they were written to: a daemon's own.
-    pub folder: &'a [u8],
-    /// The directory where runtimes keep what they have compiled; empty: nowhere.
-    pub bytecode: &'a [u8],
-}
-
-impl Files<'_> {
-    /// The path of the file that a program's interpreter is started with.
-    pub(crate) fn main(self, program: &Program) -> Vec<u8> {
-        let name = program.row().main().unwrap_or_default();
-        [self.folder, b"/", name.as_bytes()].concat()
-    }
-}
-
-/// Where an interpreter is found for a program that names none, before `PATH` is searched.
-#[derive(Debug, Clone, Copy)]
-pub struct Environments {
-    /// The variable that names the active environment.
-    pub variable: &'static [u8],
-    /// The directory beside or above a program that is one.
-    pub beside: &'static [u8],
-    /// The interpreter in it.
-    pub interpreter: &'static [u8],
-}
-
-/// The directory that an interpreter belongs to, for commands that find it by a variable.
-#[derive(Debug, Clone, Copy)]
-pub struct Home {
-    /// The variable that names it.
-    pub variable: &'static str,
-    /// The home of an interpreter, by its real file.
-    pub of: fn(&Path) -> Option<&Path>,
-}
-
-/// How a runtime hosts handlers of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handlers {
-    /// It does not.
-    No,
-    /// `FILE:FUNCTION` in an interpreter.
-    Function,
-    /// The file is the worker.
-    Program,
-}
-
-/// An interface of web apps, and the file that shows that a directory has such an app.
-#[derive(Debug, Clone, Copy)]
-pub struct App {
-    /// Its name in `hob.toml`.
-    pub interface: &'static str,
-    /// The file's usual name.
-    pub file: &'static str,
-    /// What in the file is called, the first usual; none: the file itself.
-    pub callables: &'static [&'static str],
-    /// Whether its apps take WebSockets.
-    pub websocket: bool,
-    /// Whether a process of it has several requests at one time, where its mount says so.
-    pub concurrent: bool,
-}
-
-/// What hob must know of a language.
-#[derive(Debug)]
-pub struct Runtime {
-    /// Its place in the table.
-    pub id: RuntimeId,
-    /// Its name in receipts, `hob.toml` and `hob status`.
-    pub name: &'static str,
-    /// What people call it, with the versions that are hosted.
-    pub title: &'static str,
-    /// Whether a file of this name is its interpreter.
-    pub is_interpreter: fn(&[u8]) -> bool,
-    /// Ends of names that make a file its script.
-    pub suffixes: &'static [&'static [u8]],
-    /// Whether a copy of its bare interpreter, or of one with installed packages, can be told what to
-    /// run.
-    pub has_bare: bool,
-    /// Whether a process that has loaded a program can be forked; else each call is given one of its
-    /// own, which was started ahead.
-    pub forks: bool,
-    /// Whether a profiling run tells what is to be loaded ahead; else each process finds it itself.
-    pub learns: bool,
-    /// From which number on its copies take a caller's descriptors beyond 0 to 2: below are the
-    /// interpreter's own. A call with others runs cold, without a number one with any.
-    pub descriptors_from: Option<u32>,
-    /// Whether its copies have a standard stream closed where their caller has; else such a call runs
-    /// cold.
-    pub takes_closed: bool,
-    /// Below which number its processes have nothing of their own open: when they start,
-    /// `/dev/null` is there. 0: their own are where they come to be.
-    pub held_below: u32,
-    /// Whether it hosts modules by name (`-m NAME`).
-    pub has_modules: bool,
-    /// Names of its interpreter on `PATH`, the first preferred.
-    pub commands: &'static [&'static [u8]],
-    /// Where its interpreter is looked for before that.
-    pub environments: Option<Environments>,
-    /// How commands find its interpreter that do not look for it on `PATH`.
-    pub home: Option<Home>,
-    /// Puts the words of argument files in the place of their names, where the interpreter has such:
-    /// `None` where the command line names none.
-    pub expand: fn(&[Vec<u8>], Read<'_>) -> Expansion,
-    /// Reads the words behind the interpreter's name.
-    pub parse: fn(&[Vec<u8>]) -> Result<CommandLine, ColdNote>,
-    /// Whether the environment makes the interpreter do in each run what a copy would do once.
-    pub is_talking: fn(Lookup<'_>) -> bool,
-    /// Whether options or environment name places relative to the working directory.
-    pub is_relative: fn(&[Vec<u8>], Lookup<'_>) -> bool,
-    /// Files beside the interpreter (relative to its directory) that decide what it finds.
-    pub beside: &'static [&'static [u8]],
-    /// Whether the interpreter would not read this as source.
-    pub is_archive: fn(Start<'_>) -> bool,
-    /// Whether the interpreter opens its script when it starts, and keeps its name: the name as the
-    /// caller gives it is a part of the key then, and so is the directory where it is relative.
-    pub is_named: bool,
-    /// How many of a program's arguments decide what it loads (`bundle exec NAME`): they are part of
-    /// the key, and its zygotes are told them.
-    pub words: fn(&Program) -> usize,
-    /// Variables that are part of each of its keys; a last `*` makes it a family.
-    pub variables: &'static [&'static str],
-    /// The version of an interpreter, by its real file. `None`: it cannot be told.
-    pub version: fn(&Path) -> Option<Version>,
-    /// The versions that are hosted.
-    pub supported: RangeInclusive<Version>,
-    /// Its files, the one that interpreters are started with last.
-    pub files: &'static [File],
-    /// The argv of an interpreter that begins with the runtime.
-    pub command: fn(&Program, Files<'_>, Mode<'_>) -> Vec<Vec<u8>>,
-    /// How it hosts handlers.
-    pub handlers: Handlers,
-    /// The web apps that it hosts, the most telling file first.
-    pub apps: &'static [App],
-    /// What `hob new` makes of it.
-    pub new: &'static [Project],
-}
 
 /// Each runtime, by its [`RuntimeId`].
 static ROWS: [Runtime; 5] = [exec::ROW, native::ROW, python::ROW, ruby::ROW, jvm::ROW];
@@ -188,17 +15,72 @@ impl RuntimeId {
     }
 }
 
-impl Runtime {
-    /// The file that interpreters are started with, below the daemon's directory.
+impl Program {
+    /// Its row of the table.
     #[must_use]
-    pub fn main(&self) -> Option<&'static str> {
-        self.files.last().map(|(name, _)| *name)
+    pub fn row(&self) -> &'static Runtime {
+        self.runtime.row()
     }
 
-    /// Whether this version is hosted.
+    /// Whether a runtime of hob's hosts it in an interpreter; else it is executed.
     #[must_use]
-    pub fn supports(&self, version: Option<Version>) -> bool {
-        version.is_some_and(|version| self.supported.contains(&version))
+    pub fn is_hosted(&self) -> bool {
+        !self.row().files.is_empty()
+    }
+
+    /// The path of the interpreter, if there is one.
+    #[must_use]
+    pub fn interpreter(&self) -> Option<&[u8]> {
+        self.is_hosted().then_some(&self.interpreter)
+    }
+
+    /// The arguments that decide what it loads.
+    #[must_use]
+    pub fn deciding(&self) -> &[Vec<u8>] {
+        let arguments = self.argv.get(1..).unwrap_or_default();
+        &arguments[..arguments.len().min((self.row().words)(self))]
+    }
+
+    /// Its interpreter with the same options and nothing to run, where a copy of that can be told
+    /// this program; `None` where it cannot.
+    #[must_use]
+    pub fn bare(&self) -> Option<Program> {
+        if !self.row().has_bare {
+            return None;
+        }
+        let name = self.prefix.first().unwrap_or(&self.interpreter);
+        Some(Program {
+            prefix: std::iter::once(name).chain(&self.options).cloned().collect(),
+            target: Target { kind: TargetKind::Bare, name: Vec::new() },
+            argv: Vec::new(),
+            env: EnvChanges::default(),
+            // What the script itself is decides nothing here.
+            watch: self.watch.iter().filter(|path| **path != self.target.name).cloned().collect(),
+            ..self.clone()
+        })
+    }
+
+    /// Its layer of installed packages; `None` where its runtime has none.
+    #[must_use]
+    pub fn installed(&self) -> Option<Program> {
+        if !self.row().has_bare || self.target.kind != TargetKind::Script {
+            return None;
+        }
+        let bare = self.bare()?;
+        let target = Target { kind: TargetKind::Installed, name: self.target.name.clone() };
+        Some(Program { target, argv: self.argv.clone(), ..bare })
+    }
+
+    /// The argv of its interpreter when that begins with the runtime. A process that serves is
+    /// started elsewhere than its callers: a relative name of the interpreter would be looked up
+    /// there.
+    #[must_use]
+    pub fn command(&self, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> {
+        let mut argv = (self.row().command)(self, files, mode);
+        if !matches!(mode, Mode::Learn(_)) && argv[0].contains(&b'/') {
+            argv[0].clone_from(&self.interpreter);
+        }
+        argv
     }
 }
 

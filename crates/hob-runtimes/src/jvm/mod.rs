@@ -6,8 +6,8 @@ mod options;
 use std::path::Path;
 
 use crate::exec;
-use crate::program::{Lookup, Program, TargetKind};
-use crate::table::{File, Files, Handlers, Home, Mode, Runtime, RuntimeId, Version};
+use crate::program::{Lookup, Program, RuntimeId, TargetKind};
+use crate::row::{File, Files, Handlers, Home, Mode, Runtime, Version};
 
 /// What the build could make: nothing, where it found no JDK.
 pub(crate) const JAR: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/gate.jar"));
@@ -144,7 +144,7 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
             argv.extend([b"-cp".to_vec(), name.clone()]);
         }
     }
-    let jar = files.main(program);
+    let jar = files.main(&ROW);
     let gate = [&jar[..jar.len() - b"jar".len()], b"so"].concat();
     argv.push([b"-Xbootclasspath/a:", jar.as_slice()].concat());
     argv.extend([b"hob.Gate".to_vec(), gate]);

@@ -5,9 +5,9 @@ mod options;
 use std::path::{Path, PathBuf};
 
 use crate::exec::{no_files, no_words};
-use crate::program::{Lookup, Program, Start, TargetKind};
+use crate::program::{Lookup, Program, RuntimeId, Start, TargetKind};
 use crate::projects::Project;
-use crate::table::{App, Environments, File, Files, Handlers, Mode, Runtime, RuntimeId, Version};
+use crate::row::{App, Environments, File, Files, Handlers, Mode, Runtime, Version};
 
 pub(crate) const ROW: Runtime = Runtime {
     id: RuntimeId::Python,
@@ -218,7 +218,7 @@ fn command(program: &Program, files: Files<'_>, mode: Mode<'_>) -> Vec<Vec<u8>> 
     let mut argv = vec![program.prefix.first().unwrap_or(&program.interpreter).clone()];
     argv.extend(program.options.iter().cloned());
     argv.push(b"-S".to_vec());
-    argv.push(files.main(program));
+    argv.push(files.main(&ROW));
     let word: &[u8] = if matches!(mode, Mode::Learn(_)) { b"learn" } else { b"serve" };
     argv.extend([word.to_vec(), files.folder.to_vec(), files.bytecode.to_vec()]);
     match mode {

@@ -52,12 +52,6 @@ pub(super) const KNOWN: &[Known] = &[
                  read by the same codec",
     },
     Known {
-        home: "crates/hob-runtimes",
-        folder: "",
-        modules: &["exec.rs", "jvm", "native.rs", "program.rs", "python", "ruby.rs", "table.rs"],
-        reason: "a program asks the table for its row, and rows are functions of programs",
-    },
-    Known {
         home: "crates/hob-wire",
         folder: "",
         modules: &["codec.rs", "exit.rs", "frame.rs", "frames", "schema.rs"],
