@@ -5,8 +5,8 @@
 //! Shared by the fuzz target (`fuzz_targets/frames.rs`) and by the replay in hob-wire's tests.
 
 use hob_wire::frame;
-use hob_wire::frames::{SCHEMA, again};
-use hob_wire::schema::{Frame, walk};
+use hob_wire::frames::{Frame, SCHEMA, again};
+use hob_wire::schema::walk;
 
 /// Reads a stream of frames until it ends or breaks a rule. Gives how many were decoded whole.
 pub(crate) fn stream(mut bytes: &[u8]) -> usize {

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fd::AsRawFd;
 
 use hob_os::process::inherited::{self, Inherited};
-use hob_wire::call::BEYOND_MAX;
+use hob_wire::caps::BEYOND_MAX;
 
 use crate::connect::Trouble;
 

@@ -21,9 +21,10 @@ use hob_os::surroundings::priority;
 use hob_os::trace::Streams;
 use hob_os::{build_id, clock, surroundings, uds};
 use hob_wire::call::{
-    Asked, BEYOND_MAX, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
+    Asked, Call, ColdEnded, Hello, Origin, Priority, Received, Signal, Terminal, World,
 };
 use hob_wire::caller::{self, Late, Next, Pending, Reply};
+use hob_wire::caps::BEYOND_MAX;
 use hob_wire::exit::Exit;
 use hob_wire::strings::Strings;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

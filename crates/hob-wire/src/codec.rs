@@ -6,10 +6,8 @@
 
 use std::borrow::Cow;
 
-use crate::call::{BEYOND_MAX, UMASK_MAX};
+use crate::caps::{BEYOND_MAX, BODY_MAX, PAYLOAD_MAX, UMASK_MAX, WORD_MAX};
 use crate::cursor::{Append, Cursor, DecodeError};
-use crate::frame::PAYLOAD_MAX;
-use crate::message::{BODY_MAX, WORD_MAX};
 use crate::schema::{Rule, Shape};
 use crate::strings::Strings;
 

@@ -10,7 +10,7 @@
 //! `fds` is the number of descriptors that travel with the frame's first byte (SCM_RIGHTS).
 //! All integers are little-endian.
 
-use crate::call::BEYOND_MAX;
+use crate::caps::{BEYOND_MAX, PAYLOAD_MAX};
 use crate::cursor::DecodeError;
 
 pub use crate::frames::Kind;
@@ -21,8 +21,6 @@ pub const MAGIC: [u8; 3] = *b"hob";
 pub const VERSION: u8 = 1;
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 12;
-/// The largest payload. A call whose argv and environment exceed it goes cold.
-pub const PAYLOAD_MAX: usize = 1 << 20;
 /// The most descriptors that one frame may carry: five of a call, and those beyond 0 to 2.
 pub const FDS_MAX: usize = 5 + BEYOND_MAX;
 

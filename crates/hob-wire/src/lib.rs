@@ -1,7 +1,7 @@
 //! The bytes that hob's processes exchange. No I/O and no policy.
 //!
 //! Owns: the frame header, the schema of all frames (`frames/`), the
-//! caps, and the exit codes of the client. The tables of `docs/wire.md` and the constants of the
+//! caps (`caps`), and the exit codes of the client. The tables of `docs/wire.md` and the constants of the
 //! runtimes are written from the schema; `runtimes/golden/` holds one file of bytes per frame that
 //! the tests of every runtime read.
 //!
@@ -18,6 +18,7 @@
 
 pub mod bencode;
 pub mod caller;
+pub mod caps;
 mod codec;
 pub mod cursor;
 pub mod exit;

@@ -2,7 +2,7 @@
 //! encoded to the same bytes again. The golden files have one value of each field; this has many.
 #![expect(clippy::unwrap_used, reason = "a test that cannot decode has failed")]
 
-use hob_wire::frame::PAYLOAD_MAX;
+use hob_wire::caps::PAYLOAD_MAX;
 use hob_wire::frames::{SCHEMA, again};
 use hob_wire::schema::{Field, Rule, Shape, offset, walk};
 use proptest::prelude::*;

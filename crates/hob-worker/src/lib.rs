@@ -30,8 +30,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use hob_wire::caps::{BODY_MAX, WORD_MAX};
 use hob_wire::frame::{self, Kind};
-use hob_wire::message::{self as wire, BODY_MAX, Lend, WORD_MAX};
+use hob_wire::message::{self as wire, Lend};
 use hob_wire::worker::{Preload, Ready, Role, TargetKind};
 
 use hob_actor::{Address, Receives};

@@ -2,11 +2,12 @@
 //!
 //! The names are those of the files that hold them; the values are the schema's.
 
-use hob_wire::frame::{FDS_MAX, HEADER_LEN, Kind, MAGIC, PAYLOAD_MAX, VERSION};
+use hob_wire::caps::{BODY_MAX, PAYLOAD_MAX, WORD_MAX};
+use hob_wire::frame::{FDS_MAX, HEADER_LEN, Kind, MAGIC, VERSION};
 use hob_wire::frames::SCHEMA;
 use hob_wire::frames::http::Source;
 use hob_wire::hooks::{STAMPS_MAX, Started, Verdict};
-use hob_wire::message::{BODY_MAX, Held, Manner, Reason, StateVerb, WORD_MAX};
+use hob_wire::message::{Held, Manner, Reason, StateVerb};
 use hob_wire::schema::{Field, Shape, offset};
 use hob_wire::worker::{Paid, Role, TargetKind, Unfit};
 

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use hob_wire::frame::{FDS_MAX, HEADER_LEN, MAGIC, PAYLOAD_MAX, VERSION};
+use hob_wire::caps::PAYLOAD_MAX;
+use hob_wire::frame::{FDS_MAX, HEADER_LEN, MAGIC, VERSION};
 use hob_wire::frames::SCHEMA;
 use hob_wire::schema::{Field, Shape};
 

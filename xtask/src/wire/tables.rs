@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hob_wire::frame::PAYLOAD_MAX;
-use hob_wire::frames::SCHEMA;
-use hob_wire::message::WORD_MAX;
-use hob_wire::schema::{Family, Field, Frame, Numbers, Rule, Shape, words};
+use hob_wire::caps::{PAYLOAD_MAX, WORD_MAX};
+use hob_wire::frames::{Family, Frame, SCHEMA};
+use hob_wire::schema::{Field, Numbers, Rule, Shape, words};
 
 use super::Block;
 

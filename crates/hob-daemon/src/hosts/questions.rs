@@ -9,7 +9,8 @@ use hob_core::ids::{CallId, Time};
 use hob_core::log::Category;
 use hob_core::receipt::trace::{self, Parent};
 use hob_os::{clock, signals};
-use hob_wire::message::{BODY_MAX, Manner, Reason, WORD_MAX};
+use hob_wire::caps::{BODY_MAX, WORD_MAX};
+use hob_wire::message::{Manner, Reason};
 
 use super::{Connection, Reach};
 use crate::ctx::Ctx;

@@ -10,7 +10,8 @@ use hob_core::phase::Mark;
 use hob_core::receipt::{ACCEPTED, ELSEWHERE, ProgramPart, STREAM};
 use hob_core::requests::{Given, Settled};
 use hob_os::clock;
-use hob_wire::message::{BODY_MAX, Manner, WORD_MAX};
+use hob_wire::caps::{BODY_MAX, WORD_MAX};
+use hob_wire::message::Manner;
 
 use super::{Connection, Reach};
 use crate::ctx::Ctx;

@@ -11,14 +11,10 @@ use crate::strings::Strings;
 /// them, are what is taken from the claim.
 pub const CALL_FDS: [&str; 3] =
     ["working directory", "the claim's end to offer", "the claim's end to take"];
-/// The most descriptors beyond 0 to 2 that travel with a call.
-pub const BEYOND_MAX: usize = 64;
 /// How many resource limits travel: `RLIMIT_CPU` (0) to `RLIMIT_RTTIME` (15).
 pub const LIMITS: usize = 16;
 /// "As hob decides", in [`Asked::ahead`].
 pub const AHEAD_AUTO: u32 = u32::MAX;
-/// The largest file mode creation mask.
-pub const UMASK_MAX: u32 = 0o777;
 /// The most bytes of [`Call::context`].
 pub const CONTEXT_MAX: usize = 4096;
 

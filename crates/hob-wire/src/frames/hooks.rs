@@ -13,8 +13,6 @@ use crate::frames::{frames, numbers};
 use crate::schema::{Choice, Field, Shape};
 use crate::strings::Strings;
 
-pub use crate::call::UMASK_MAX;
-
 /// The most bytes of output in one [`HookOutput`].
 pub const OUTPUT_MAX: usize = 256 * 1024;
 /// The most stamps of one stream in a [`HookEnded`].

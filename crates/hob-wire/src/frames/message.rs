@@ -10,10 +10,6 @@ use crate::codec::{Absolute, Body, LateWord, Rest, Word};
 use crate::frames::{frames, numbers};
 use crate::strings::Strings;
 
-/// The longest name, key, content type or message id.
-pub const WORD_MAX: usize = 1024;
-/// The largest payload of a message or an answer: what is left of a frame beside the longest words.
-pub const BODY_MAX: usize = crate::frame::PAYLOAD_MAX - 8 * WORD_MAX;
 /// The number of no message: a failure with it is about all that are open on its connection.
 pub const ALL_OPEN: u64 = u64::MAX;
 /// How many bytes a sender draws for a tell, so that it can be sent again and is kept once.
@@ -29,7 +25,7 @@ frames! {
     }
 
     /// One message: to the daemon, on to a worker, or straight to a worker on a lane. Words beyond
-    /// [`WORD_MAX`] are a mistake of whoever sends; the other end does not take them.
+    /// [`crate::caps::WORD_MAX`] are a mistake of whoever sends; the other end does not take them.
     frame Message<'a>: Copy {
         /// Its number among those of this connection; the daemon's own number on the way to a
         /// worker.
@@ -414,6 +410,7 @@ impl Turned {
 mod tests {
     use super::*;
     use crate::DecodeError;
+    use crate::caps::{BODY_MAX, WORD_MAX};
 
     #[test]
     fn a_word_over_its_cap_is_not_taken() {

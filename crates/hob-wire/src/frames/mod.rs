@@ -15,6 +15,7 @@ pub mod launch;
 pub mod message;
 pub mod reply;
 pub mod session;
+mod table;
 pub mod worker;
 
 use crate::call::{Call, ColdEnded, Hello, Json, Received, Signal};
@@ -27,11 +28,12 @@ use crate::message::{
     StateReply,
 };
 use crate::reply::{Ended, Prepared, Queued, Refused, RunCold};
-use crate::schema::{Frame, Party};
 use crate::session::{OpenSession, SessionOpened};
 use crate::worker::{
     Executes, Failed, Finished, Fork, Forked, Give, Gone, Joined, Notes, Preload, Ready, Spans,
 };
+
+pub use table::{Family, Frame, Party};
 
 /// Makes structs of named fields, and what writes, reads and describes them.
 ///

@@ -51,10 +51,4 @@ pub(super) const KNOWN: &[Known] = &[
         reason: "addresses are encoded with the names that the link has given, and names are \
                  read by the same codec",
     },
-    Known {
-        home: "crates/hob-wire",
-        folder: "",
-        modules: &["codec.rs", "exit.rs", "frame.rs", "frames", "schema.rs"],
-        reason: "the macro of the schema writes the kinds of frames that the codec bounds",
-    },
 ];

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hob_os::start::Start;
 use hob_os::{dir, process};
-use hob_wire::call::BEYOND_MAX;
+use hob_wire::caps::BEYOND_MAX;
 
 use super::{Finding, fault, fine, warning};
 use crate::connect;

@@ -9,7 +9,7 @@ use hob_core::hooks::glob;
 use hob_core::hooks::{AnsweredSet, AskedSet, SetRecord, Suffix};
 use hob_hooks::{Event, Isolation, Limits, Runner, Set, Variables, Wait};
 use hob_os::start::Start;
-use hob_wire::message::BODY_MAX;
+use hob_wire::caps::BODY_MAX;
 use hob_worker::Incoming;
 
 use super::run::Run;

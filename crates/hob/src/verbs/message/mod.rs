@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use clap::Args;
 use hob_os::say::Layout;
 use hob_os::start::Start;
+use hob_wire::caps::BODY_MAX;
 use hob_wire::exit::ExitCode;
-use hob_wire::message::{BODY_MAX, DRAWN_BYTES, Manner, Reason};
+use hob_wire::message::{DRAWN_BYTES, Manner, Reason};
 
 use crate::failure::Failure;
 use crate::output::{out, out_bytes};

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use hob_os::start::Start;
 use hob_os::{build_id, clock, uds};
 use hob_wire::call::Hello;
+use hob_wire::caps::{BODY_MAX, WORD_MAX};
 use hob_wire::frame::{self, HEADER_LEN, Header, Kind};
 use hob_wire::message::{
-    ALL_OPEN, Answer, Attach, BODY_MAX, DRAWN_BYTES, Failure, Lent, Manner, Message, Named,
-    Numbered, Reason, WORD_MAX,
+    ALL_OPEN, Answer, Attach, DRAWN_BYTES, Failure, Lent, Manner, Message, Named, Numbered, Reason,
 };
 use hob_wire::strings::Strings;
 use rustix::event::{PollFd, PollFlags, poll};

@@ -31,7 +31,8 @@ use hob_core::hosts::{ASKS_MAX, WITHIN_US};
 use hob_hooks::{Event, Isolation, Set, SetId, WorkSource};
 use hob_os::clock;
 use hob_os::start::Start;
-use hob_wire::message::{BODY_MAX, Reason};
+use hob_wire::caps::BODY_MAX;
+use hob_wire::message::Reason;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 
