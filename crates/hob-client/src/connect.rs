@@ -201,7 +201,7 @@ fn environment(start: &Start) -> Vec<CString> {
 
 /// Waits until the descriptor is readable (or closed at the other end): `false` when the time
 /// has passed first.
-pub fn wait_readable(fd: &OwnedFd, wait_ms: u64) -> rustix::io::Result<bool> {
+fn wait_readable(fd: &OwnedFd, wait_ms: u64) -> rustix::io::Result<bool> {
     let deadline_ns = clock::now_ns() + wait_ms * 1_000_000;
     loop {
         let left_ns = deadline_ns.saturating_sub(clock::now_ns());

@@ -7,6 +7,7 @@
 //! ```
 //! Invariants: nothing of the daemon, no parser of arguments, no async runtime, no serializer; only
 //! `cold` executes the caller's program. What else a call asks of hob, it asks by [`Rest`].
+//! Other verbs speak with the daemon by [`connection`], which no call does.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ pub mod call;
 pub mod caller;
 pub mod cold;
 pub mod connect;
+pub mod connection;
 pub mod fallback;
 pub mod hook;
 mod line;

@@ -18,7 +18,7 @@ pub mod show;
 mod spread;
 pub mod verbs;
 
-pub use hob_client::{call, cold, connect, fallback, hook, options, say};
+pub use hob_client::{call, cold, connect, connection, fallback, hook, options, say};
 pub use hob_daemon::durations;
 
 use hob_client::Rest;

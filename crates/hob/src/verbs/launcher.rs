@@ -20,14 +20,15 @@ use hob_os::process::processors::Processors;
 use hob_os::signals::{self, Set};
 use hob_os::spawn::{self, Image, Session, Wait, Waited, Worker};
 use hob_os::start::Start;
-use hob_os::{build_id, process, uds};
+use hob_os::{build_id, process};
 use hob_wire::call::{Hello, Usage};
 use hob_wire::exit::Exit;
-use hob_wire::frame::{self, Kind};
+use hob_wire::frame::Kind;
 use hob_wire::launch::{Launch, Launched, Launcher};
 use hob_wire::worker::Gone;
 
 use crate::connect;
+use crate::connection::{Connection, NoFrame};
 
 const SIGCHLD: i32 = 17;
 const SIGPIPE: i32 = 13;
@@ -47,8 +48,8 @@ pub fn run(start: &Start) -> u8 {
     let watched = Set::of(&[SIGCHLD]);
     let signals = signals::block(watched).and_then(|()| signals::descriptor(watched));
     let Ok(signals) = signals else { return 1 };
-    let (received, fds, workers) = (Vec::new(), Vec::new(), HashMap::new());
-    let mut hand = Hand { socket, received, fds, workers, ready };
+    let (connection, workers) = (Connection::new(socket), HashMap::new());
+    let mut hand = Hand { connection, workers, ready };
     let served = hand.greet(session).and_then(|()| hand.serve(&signals, &leader));
     u8::from(served.is_err())
 }
@@ -62,9 +63,7 @@ enum Life {
 
 /// What this process holds.
 struct Hand {
-    socket: OwnedFd,
-    received: Vec<u8>,
-    fds: Vec<OwnedFd>,
+    connection: Connection,
     /// The workers' numbers, by process id.
     workers: HashMap<u32, u64>,
     /// Whoever started this waits at its other end.
@@ -73,9 +72,8 @@ struct Hand {
 
 impl Hand {
     fn greet(&self, session: u32) -> Result<(), Errno> {
-        let hello = Hello { build: build_id::own(), pid: std::process::id() };
-        self.say(Kind::Hello, None, |out| hello.encode(out))?;
-        self.say(Kind::Launcher, None, |out| Launcher { session }.encode(out))
+        let launcher = |out: &mut Vec<u8>| Launcher { session }.encode(out);
+        self.connection.greet(Kind::Launcher, &[], launcher).map_err(|_| Errno::PIPE)
     }
 
     fn serve(&mut self, signals: &OwnedFd, leader: &OwnedFd) -> Result<(), Errno> {
@@ -83,7 +81,7 @@ impl Hand {
         while session == Life::Lasts || !self.workers.is_empty() {
             // What has ended is not looked at again: it would be readable for ever.
             let third = if session == Life::Lasts { leader } else { signals };
-            let mut fds = [&self.socket, signals, third]
+            let mut fds = [&self.connection.socket, signals, third]
                 .map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN));
             match poll(&mut fds, None) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -105,31 +103,25 @@ impl Hand {
 
     /// Reads what the daemon says; `false` when it has left.
     fn hear(&mut self) -> Result<bool, Errno> {
-        let mut chunk = [0; 16384];
-        match uds::receive(&self.socket, &mut chunk, &mut self.fds) {
-            Ok(0) => return Ok(false),
-            Ok(len) => self.received.extend_from_slice(&chunk[..len]),
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(error),
-        }
-        while let Some((header, payload, end)) =
-            frame::split(&self.received).map_err(|_| Errno::PROTO)?
-        {
+        loop {
+            let (header, payload) = match self.connection.next(Some(0)) {
+                Ok(frame) => frame,
+                Err(NoFrame::Late) => return Ok(true),
+                Err(NoFrame::Ended) => return Ok(false),
+                Err(NoFrame::Unread | NoFrame::Malformed) => return Err(Errno::PROTO),
+            };
             if header.kind == Kind::Launch {
-                let launch = Launch::decode(payload).map_err(|_| Errno::PROTO)?;
-                let count = usize::from(header.fds).min(self.fds.len());
-                let fds: Vec<OwnedFd> = self.fds.drain(..count).collect();
+                let launch = Launch::decode(&payload).map_err(|_| Errno::PROTO)?;
+                let fds = self.connection.take_fds(&header);
                 self.launch(&launch, &fds)?;
-            } else if Hello::decode(payload).is_ok_and(|hello| hello.build == build_id::own()) {
+            } else if Hello::decode(&payload).is_ok_and(|hello| hello.build == build_id::own()) {
                 // The daemon knows this launcher now.
                 let ready = self.ready.take();
                 let _ = ready.map(|ready| rustix::io::write(&ready, &[1]));
             } else {
                 return Ok(false);
             }
-            self.received.drain(..end);
         }
-        Ok(true)
     }
 
     fn launch(&mut self, launch: &Launch, fds: &[OwnedFd]) -> Result<(), Errno> {
@@ -171,22 +163,7 @@ impl Hand {
         fd: Option<BorrowedFd<'_>>,
         body: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Errno> {
-        let mut bytes = Vec::with_capacity(64);
-        let fds: Vec<BorrowedFd<'_>> = fd.into_iter().collect();
-        let count = u8::from(!fds.is_empty());
-        frame::append(&mut bytes, kind, count, body).map_err(|_| Errno::TOOBIG)?;
-        loop {
-            match uds::send(&self.socket, &bytes, &fds) {
-                // So small a frame is sent whole or not at all.
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    let mut full = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::OUT)];
-                    let _ = poll(&mut full, None);
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        self.connection.say(kind, fd.as_slice(), body).map_err(|_| Errno::PIPE)
     }
 }
 

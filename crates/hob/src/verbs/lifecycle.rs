@@ -97,7 +97,7 @@ pub(crate) fn stop(start: &Start) -> Result<(), Failure> {
         Err(error) => Err(Failure::new(error.to_string())),
         Ok((answer, socket)) => {
             let pid = answer.get("stopping").and_then(serde_json::Value::as_u64).unwrap_or(0);
-            if request::wait_for_end(&socket, STOP_MS) {
+            if request::wait_for_end(socket, STOP_MS) {
                 trace::record::wait_for_ends(start);
                 out(&format!("hob: stopped (pid {pid})\n"))
             } else {
@@ -118,7 +118,7 @@ pub(crate) fn restart(start: &Start) -> Result<(), Failure> {
     connect::launch(start, &replaces, (Session::New, START_MS)).map_err(|_| did_not_start())?;
     let new = answering_soon(start)?;
     let pid = answer.get("pid").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    if !request::wait_for_end(&old, STOP_MS) {
+    if !request::wait_for_end(old, STOP_MS) {
         return Err(Failure::new(format!("the daemon (pid {pid}) has not stopped yet")));
     }
     trace::record::wait_for_ends(start);

@@ -3,12 +3,12 @@
 use rustix::fd::OwnedFd;
 use serde_json::Value;
 
+use hob_os::clock;
 use hob_os::start::Start;
-use hob_os::{build_id, clock, uds};
-use hob_wire::call::Hello;
-use hob_wire::frame::{self, Kind};
+use hob_wire::frame::Kind;
 
 use crate::connect::{self, Trouble};
+use crate::connection::{Connection, NoFrame, Unsent};
 
 /// How long an answer may take. A daemon answers at once; it may be busy with a thousand callers.
 pub(crate) const ANSWER_MS: u64 = 5_000;
@@ -77,21 +77,20 @@ pub fn send_to(
         | Trouble::Protocol => RequestError::NoAnswer,
         Trouble::DaemonClosed => RequestError::Ended,
     })?;
-    let hello = Hello { build: build_id::own(), pid: std::process::id() };
-    let mut bytes = Vec::new();
-    let framed =
-        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out)).and_then(|()| {
-            frame::append(&mut bytes, Kind::Control, 0, |out| {
-                out.extend_from_slice(body.as_bytes())
-            })
-        });
-    if framed.is_err() {
-        return Err(RequestError::NoAnswer);
+    let mut connection = Connection::new(socket);
+    let body = |out: &mut Vec<u8>| out.extend_from_slice(body.as_bytes());
+    connection.greet(Kind::Control, &[], body).map_err(|unsent| match unsent {
+        Unsent::TooLarge(_) => RequestError::NoAnswer,
+        Unsent::Cut(_) => RequestError::Ended,
+    })?;
+    match connection.next_within(answer_ms) {
+        Ok((header, payload)) if header.kind == Kind::ControlReply => {
+            let answer = serde_json::from_slice(&payload).map_err(|_| RequestError::NoAnswer)?;
+            Ok((answer, connection.socket))
+        }
+        Ok(_) | Err(NoFrame::Late | NoFrame::Malformed) => Err(RequestError::NoAnswer),
+        Err(NoFrame::Ended | NoFrame::Unread) => Err(RequestError::Ended),
     }
-    if uds::send(&socket, &bytes, &[]) != Ok(bytes.len()) {
-        return Err(RequestError::Ended);
-    }
-    Ok((receive(&socket, answer_ms)?, socket))
 }
 
 /// The error of a directory that is not used.
@@ -109,41 +108,14 @@ pub fn not_used(directory: &std::path::Path, why: hob_os::dir::Unsafe) -> Reques
     RequestError::UnsafeDir(directory.display().to_string(), why, next)
 }
 
-fn receive(socket: &OwnedFd, answer_ms: u64) -> Result<Value, RequestError> {
-    let deadline_ns = clock::now_ns() + answer_ms * 1_000_000;
-    let mut received = Vec::new();
-    loop {
-        let left_ms = deadline_ns.saturating_sub(clock::now_ns()) / 1_000_000;
-        if !matches!(connect::wait_readable(socket, left_ms), Ok(true)) {
-            return Err(RequestError::NoAnswer);
-        }
-        let mut chunk = [0; 16 * 1024];
-        match uds::receive(socket, &mut chunk, &mut Vec::new()) {
-            Ok(0) | Err(_) => return Err(RequestError::Ended),
-            Ok(len) => received.extend_from_slice(&chunk[..len]),
-        }
-        match frame::split(&received) {
-            Ok(None) => {}
-            Ok(Some((header, payload, _))) if header.kind == Kind::ControlReply => {
-                return serde_json::from_slice(payload).map_err(|_| RequestError::NoAnswer);
-            }
-            Ok(Some(_)) | Err(_) => return Err(RequestError::NoAnswer),
-        }
-    }
-}
-
 /// Waits until the daemon at the other end has ended: `false` when it has not within the bound.
 #[must_use]
-pub fn wait_for_end(socket: &OwnedFd, wait_ms: u64) -> bool {
-    let deadline_ns = clock::now_ns() + wait_ms * 1_000_000;
+pub fn wait_for_end(socket: OwnedFd, wait_ms: u64) -> bool {
+    let until_ns = clock::now_ns() + wait_ms * 1_000_000;
+    let mut connection = Connection::new(socket);
     loop {
-        let left_ms = deadline_ns.saturating_sub(clock::now_ns()) / 1_000_000;
-        if !matches!(connect::wait_readable(socket, left_ms), Ok(true)) {
-            return false;
-        }
-        match uds::receive(socket, &mut [0; 256], &mut Vec::new()) {
-            Ok(0) | Err(_) => return true,
-            Ok(_) => {}
+        if let Err(none) = connection.next(Some(until_ns)) {
+            return none != NoFrame::Late;
         }
     }
 }

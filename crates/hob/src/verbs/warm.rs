@@ -8,15 +8,15 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use hob_os::start::Start;
-use hob_os::uds;
 use hob_wire::call::{AHEAD_AUTO, Asked, Isolation};
 use hob_wire::exit::ExitCode;
-use hob_wire::frame::{self, Kind};
+use hob_wire::frame::Kind;
 use hob_wire::reply::{Prepared, Refused};
 use rustix::fd::OwnedFd;
 use serde_json::json;
 
 use crate::connect::{self, Trouble};
+use crate::connection::{Connection, NoFrame};
 use crate::failure::Failure;
 use crate::output::{out, out_json};
 use crate::show::reasons;
@@ -91,7 +91,7 @@ pub(crate) fn run(start: &Start, asked: &Warm) -> Result<u8, Failure> {
     let start = meant.as_ref().unwrap_or(start);
     let socket = call::prepare(start, &REST, (asked.to_daemon(), at), DAEMON_MS)
         .map_err(|trouble| not_asked(start, trouble))?;
-    let said = wait(&socket, begun, Duration::from_millis(wait_ms), &shown)?;
+    let said = wait(socket, begun, Duration::from_millis(wait_ms), &shown)?;
     asked.tell(&shown, &said, begun.elapsed())
 }
 
@@ -162,38 +162,28 @@ fn not_asked(start: &Start, trouble: Trouble) -> Failure {
     Failure::lost(format!("warm: no daemon can be asked ({code}); see `hob doctor`"))
 }
 
-fn wait(socket: &OwnedFd, begun: Instant, longest: Duration, name: &str) -> Result<Said, Failure> {
+fn wait(socket: OwnedFd, begun: Instant, longest: Duration, name: &str) -> Result<Said, Failure> {
     let progress = Progress::new();
-    let mut received = Vec::new();
+    let mut connection = Connection::new(socket);
     loop {
         let left = longest.saturating_sub(begun.elapsed());
         if left.is_zero() {
             return Ok(Said::Late);
         }
         let look_ms = u64::try_from(left.min(LOOK).as_millis()).unwrap_or(0).max(1);
-        match connect::wait_readable(socket, look_ms) {
-            Ok(true) => {}
-            Ok(false) => {
+        match connection.next_within(look_ms) {
+            Ok((header, payload)) => return said(header.kind, &payload),
+            Err(NoFrame::Late) => {
                 let seconds = begun.elapsed().as_secs();
                 if seconds > 0 {
                     progress.show(&format!("{name}: being made, {seconds} s"));
                 }
-                continue;
             }
-            Err(error) => return Err(Failure::lost(format!("warm: the daemon: {error}"))),
-        }
-        let mut chunk = [0; 4096];
-        match uds::receive(socket, &mut chunk, &mut Vec::new()) {
-            Ok(0) | Err(_) => {
+            Err(NoFrame::Ended | NoFrame::Unread) => {
                 let text = "warm: the daemon ended before it answered; run this again";
                 return Err(Failure::lost(text));
             }
-            Ok(count) => received.extend_from_slice(chunk.get(..count).unwrap_or_default()),
-        }
-        match frame::split(&received) {
-            Ok(None) => {}
-            Ok(Some((header, payload, _))) => return said(header.kind, payload),
-            Err(_) => return Err(not_understood()),
+            Err(NoFrame::Malformed) => return Err(not_understood()),
         }
     }
 }

@@ -3,17 +3,18 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use hob_os::start::Start;
-use hob_wire::frame::{self, Kind};
+use hob_wire::frame::Kind;
 use hob_wire::message::{Manner, Message, Numbered, Reason};
 
 use super::reach;
 pub(in crate::verbs) use super::sender::Unanswered;
-use super::sender::{NoFrame, Reply, Stream, read};
+use super::sender::{Reply, read};
+use crate::connection::{Connection, NoFrame};
 
 /// A connection on which several asks are open.
 #[derive(Debug)]
 pub(in crate::verbs) struct Asks {
-    stream: Stream,
+    stream: Connection,
 }
 
 /// The daemon is gone, and so is every ask that was open.
@@ -52,19 +53,13 @@ impl Asks {
             message_id: b"",
             payload,
         };
-        let mut bytes = Vec::new();
-        frame::append(&mut bytes, Kind::Message, 0, |out| message.encode(out)).map_err(|_| Left)?;
-        self.stream.send(&bytes).map_err(|_| Left)
+        self.stream.say(Kind::Message, &[], |out| message.encode(out)).map_err(|_| Left)
     }
 
     /// Does not wait for this one any more.
     pub(in crate::verbs) fn take_back(&self, number: u64) {
-        let mut bytes = Vec::new();
-        let numbered = Numbered { id: number };
-        if frame::append(&mut bytes, Kind::Cancel, 0, |out| numbered.encode(out)).is_ok() {
-            // A daemon that has left needs no telling.
-            let _ = self.stream.send(&bytes);
-        }
+        // A daemon that has left needs no telling.
+        let _ = self.stream.say(Kind::Cancel, &[], |out| Numbered { id: number }.encode(out));
     }
 
     /// What has come to one of them; `None`: nothing more yet.
@@ -72,7 +67,7 @@ impl Asks {
         let (header, payload) = match self.stream.next(Some(0)) {
             Ok(frame) => frame,
             Err(NoFrame::Late) => return Ok(None),
-            Err(NoFrame::Ended | NoFrame::Unread) => return Err(Left),
+            Err(_) => return Err(Left),
         };
         let number = payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
         let reply = match read(header.kind, &payload) {

@@ -10,8 +10,9 @@ use std::time::Duration;
 use hob_os::clock;
 use hob_os::start::Start;
 
-use super::sender::{LEFT, Link, Mail, Reply, Stream, Unanswered, Undone};
+use super::sender::{LEFT, Link, Mail, Reply, Unanswered, Undone, attach};
 use crate::connect::{self, Trouble};
+use crate::connection::Connection;
 use crate::verbs::lifecycle;
 
 /// How long a daemon is looked for, for a message without a time of its own.
@@ -72,10 +73,10 @@ impl Search {
     }
 
     /// Connects, and starts a daemon where there is none; for as long as that may help.
-    fn stream(&mut self, start: &Start) -> Result<Stream, String> {
+    fn stream(&mut self, start: &Start) -> Result<Connection, String> {
         loop {
             let trouble = match connect::connect_or_start(start, START_MS) {
-                Ok(socket) => return Stream::attach(socket, start),
+                Ok(socket) => return attach(socket, start),
                 Err(trouble) => trouble,
             };
             if !self.may_pass(start, trouble) || !self.pauses() {
@@ -123,7 +124,7 @@ impl Search {
 }
 
 /// Connects, and starts a daemon where there is none; see [`REACH_MS`].
-pub(super) fn stream(start: &Start) -> Result<Stream, String> {
+pub(super) fn stream(start: &Start) -> Result<Connection, String> {
     Search::new(None).stream(start)
 }
 

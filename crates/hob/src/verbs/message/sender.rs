@@ -3,20 +3,17 @@
 
 use std::os::unix::ffi::OsStrExt;
 
+use hob_os::clock;
 use hob_os::start::Start;
-use hob_os::{build_id, clock, uds};
-use hob_wire::call::Hello;
 use hob_wire::caps::{BODY_MAX, WORD_MAX};
 use hob_wire::frame::{self, HEADER_LEN, Header, Kind};
 use hob_wire::message::{
     ALL_OPEN, Answer, Attach, DRAWN_BYTES, Failure, Lent, Manner, Message, Named, Numbered, Reason,
 };
 use hob_wire::strings::Strings;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::fd::OwnedFd;
 
-use crate::connect;
+use crate::connection::{Connection, NoFrame, Unsent};
 
 /// What a daemon is that has gone.
 pub(super) const LEFT: &str = "the daemon has left";
@@ -24,7 +21,6 @@ pub(super) const LEFT: &str = "the daemon has left";
 const PATIENCE_MS: u64 = 250;
 /// After so many messages by way of the daemon a lane is asked for again where there was none.
 const LANE_EVERY: u32 = 64;
-const READ_BYTES: usize = 64 * 1024;
 
 /// Why a message has no reply.
 #[derive(Debug)]
@@ -64,7 +60,7 @@ impl From<NoFrame> for Undone {
     fn from(none: NoFrame) -> Undone {
         match none {
             NoFrame::Unread => Undone::NotGiven(LEFT.to_owned()),
-            NoFrame::Late | NoFrame::Ended => Undone::Unknown,
+            NoFrame::Late | NoFrame::Ended | NoFrame::Malformed => Undone::Unknown,
         }
     }
 }
@@ -122,113 +118,34 @@ impl Mail {
     }
 }
 
-/// Frames off one connection.
-#[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) socket: OwnedFd,
-    bytes: Vec<u8>,
-    fds: Vec<OwnedFd>,
-}
-
-/// Why a frame did not come.
-pub(super) enum NoFrame {
-    /// It has not come in time.
-    Late,
-    /// Nothing comes any more.
-    Ended,
-    /// The same, and the other end had not read all that it was sent.
-    Unread,
-}
-
-impl Stream {
-    fn new(socket: OwnedFd) -> Stream {
-        Stream { socket, bytes: Vec::new(), fds: Vec::new() }
-    }
-
-    /// Speaks as a sender on a connection.
-    pub(super) fn attach(socket: OwnedFd, start: &Start) -> Result<Stream, String> {
-        let stream = Stream::new(socket);
-        let directory = std::env::current_dir()
-            .map_err(|error| format!("cannot tell the current directory: {error}"))?;
-        let attach = Attach {
-            directory: directory.as_os_str().as_bytes().to_vec(),
-            env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
-        };
-        let hello = Hello { build: build_id::own(), pid: std::process::id() };
-        let mut bytes = Vec::new();
-        frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
-            .and_then(|()| frame::append(&mut bytes, Kind::Attach, 0, |out| attach.encode(out)))
-            .map_err(|_| "the environment is larger than a frame (1 MiB)".to_owned())?;
+/// Speaks as a sender on a connection.
+pub(super) fn attach(socket: OwnedFd, start: &Start) -> Result<Connection, String> {
+    let directory = std::env::current_dir()
+        .map_err(|error| format!("cannot tell the current directory: {error}"))?;
+    let attach = Attach {
+        directory: directory.as_os_str().as_bytes().to_vec(),
+        env: start.env.iter().map(|entry| entry.to_bytes()).collect::<Strings>(),
+    };
+    let connection = Connection::new(socket);
+    match connection.greet(Kind::Attach, &[], |out| attach.encode(out)) {
+        Err(Unsent::TooLarge(_)) => {
+            Err("the environment is larger than a frame (1 MiB)".to_owned())
+        }
         // One that has left is found so with the first message.
-        let _ = stream.send(&bytes);
-        Ok(stream)
-    }
-
-    /// Sends all of it; an error means that the other end did not have the whole of it.
-    pub(super) fn send(&self, bytes: &[u8]) -> Result<(), Errno> {
-        let mut sent = 0;
-        while sent < bytes.len() {
-            match uds::send(&self.socket, &bytes[sent..], &[]) {
-                Ok(count) => sent += count,
-                Err(Errno::AGAIN) => self.wait(PollFlags::OUT, None).map_err(|_| Errno::PIPE)?,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
-    }
-
-    fn wait(&self, flags: PollFlags, until_ns: Option<u64>) -> Result<(), NoFrame> {
-        loop {
-            let left = until_ns.map(|until| until.saturating_sub(clock::now_ns()));
-            let left = left.map(connect::nanoseconds);
-            let mut fds = [PollFd::from_borrowed_fd(self.socket.as_fd(), flags)];
-            match poll(&mut fds, left.as_ref()) {
-                Ok(0) => return Err(NoFrame::Late),
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(_) => return Err(NoFrame::Ended),
-            }
-        }
-    }
-
-    /// The next frame, with its payload.
-    pub(super) fn next(&mut self, until_ns: Option<u64>) -> Result<(Header, Vec<u8>), NoFrame> {
-        loop {
-            match frame::split(&self.bytes) {
-                Ok(Some((header, payload, end))) => {
-                    let payload = payload.to_vec();
-                    self.bytes.drain(..end);
-                    return Ok((header, payload));
-                }
-                Ok(None) => {}
-                Err(_) => return Err(NoFrame::Ended),
-            }
-            let have = self.bytes.len();
-            self.bytes.resize(have + READ_BYTES, 0);
-            let got = uds::receive(&self.socket, &mut self.bytes[have..], &mut self.fds);
-            self.bytes.truncate(have + got.unwrap_or(0));
-            match got {
-                Ok(0) => return Err(NoFrame::Ended),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.wait(PollFlags::IN, until_ns)?,
-                Err(Errno::CONNRESET) => return Err(NoFrame::Unread),
-                Err(_) => return Err(NoFrame::Ended),
-            }
-        }
+        Ok(()) | Err(Unsent::Cut(_)) => Ok(connection),
     }
 }
 
 #[derive(Debug)]
 struct Lane {
     number: u64,
-    stream: Stream,
+    stream: Connection,
 }
 
 /// A connection that sends messages, one at a time.
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: Stream,
+    stream: Connection,
     number: u64,
     lane: Option<Lane>,
     /// Messages until a lane is asked for.
@@ -236,7 +153,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(stream: Stream) -> Link {
+    pub(super) fn new(stream: Connection) -> Link {
         Link { stream, number: 0, lane: None, patience: 1 }
     }
 
@@ -276,16 +193,16 @@ impl Link {
         let bytes = self.frame(mail, until_ns, &mail.program);
         let number = self.number;
         // What it did not have whole it has not given.
-        self.stream.send(&bytes).map_err(|_| Undone::NotGiven(LEFT.to_owned()))?;
+        self.stream.send(&bytes, &[]).map_err(|_| Undone::NotGiven(LEFT.to_owned()))?;
         // The daemon keeps the time too, and says more.
         let until_ns = until_ns.map(|until| until.saturating_add(PATIENCE_MS * 1_000_000));
         let (kind, payload) = match self.reply(number, until_ns) {
-            Ok(reply) => reply,
+            Ok((header, payload)) => (header.kind, payload),
             Err(NoFrame::Late) => {
                 self.tell(Kind::Cancel, number);
                 return Err(Undone::Over(Unanswered::timed_out(mail, waits(mail))));
             }
-            Err(none @ (NoFrame::Ended | NoFrame::Unread)) => return Err(none.into()),
+            Err(none) => return Err(none.into()),
         };
         if kind == Kind::Accepted
             && let Ok(accepted) = Named::decode(&payload)
@@ -296,23 +213,19 @@ impl Link {
     }
 
     /// The reply to a request of this number; what belongs to others was given up before.
-    fn reply(&mut self, number: u64, until_ns: Option<u64>) -> Result<(Kind, Vec<u8>), NoFrame> {
+    fn reply(&mut self, number: u64, until_ns: Option<u64>) -> Result<(Header, Vec<u8>), NoFrame> {
         loop {
             let (header, payload) = self.stream.next(until_ns)?;
             let of = payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
             if of == Some(number) || of == Some(ALL_OPEN) {
-                return Ok((header.kind, payload));
+                return Ok((header, payload));
             }
         }
     }
 
     fn tell(&self, kind: Kind, id: u64) {
-        let mut bytes = Vec::new();
-        let framed = frame::append(&mut bytes, kind, 0, |out| Numbered { id }.encode(out));
-        if framed.is_ok() {
-            // A daemon that has left needs no telling.
-            let _ = self.stream.send(&bytes);
-        }
+        // A daemon that has left needs no telling.
+        let _ = self.stream.say(kind, &[], |out| Numbered { id }.encode(out));
     }
 
     /// Asks for a lane, from the second message on.
@@ -325,25 +238,19 @@ impl Link {
         self.number += 1;
         let number = self.number;
         let wanted = Named { id: number, name: mail.program.clone() };
-        let mut bytes = Vec::new();
-        let framed = frame::append(&mut bytes, Kind::WantLane, 0, |out| wanted.encode(out));
-        if framed.is_err() || self.stream.send(&bytes).is_err() {
-            return Err(Undone::NotGiven(LEFT.to_owned()));
-        }
+        let left = || Undone::NotGiven(LEFT.to_owned());
+        self.stream.say(Kind::WantLane, &[], |out| wanted.encode(out)).map_err(|_| left())?;
         match self.reply(number, until_ns) {
-            Ok((Kind::Lent, payload)) => {
+            Ok((header, payload)) if header.kind == Kind::Lent => {
                 let lane = Lent::decode(&payload).map_or(0, |lent| lent.lane);
-                let socket = self.stream.fds.pop();
-                if let (1.., Some(socket)) = (lane, socket)
-                    && rustix::io::ioctl_fionbio(&socket, true).is_ok()
-                {
-                    self.lane = Some(Lane { number: lane, stream: Stream::new(socket) });
+                if let (1.., Some(socket)) = (lane, self.stream.take_fds(&header).pop()) {
+                    self.lane = Some(Lane { number: lane, stream: Connection::new(socket) });
                 }
                 Ok(())
             }
             Err(NoFrame::Late) => Err(Undone::Over(Unanswered::timed_out(mail, waits(mail)))),
             // The message is still here.
-            Ok(_) | Err(NoFrame::Ended | NoFrame::Unread) => Err(Undone::NotGiven(LEFT.to_owned())),
+            Ok(_) | Err(_) => Err(left()),
         }
     }
 
@@ -356,7 +263,7 @@ impl Link {
         self.lane.as_ref()?;
         let bytes = self.frame(mail, until_ns, b"");
         let lane = self.lane.as_mut()?;
-        if lane.stream.send(&bytes).is_err() {
+        if lane.stream.send(&bytes, &[]).is_err() {
             self.leave_lane();
             return None;
         }
@@ -370,7 +277,7 @@ impl Link {
                 self.leave_lane();
                 return None;
             }
-            Err(NoFrame::Ended) => {
+            Err(NoFrame::Ended | NoFrame::Malformed) => {
                 self.leave_lane();
                 let name = String::from_utf8_lossy(&mail.program);
                 let text = format!("{name}: its worker ended before it answered");

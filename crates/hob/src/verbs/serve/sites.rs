@@ -168,5 +168,5 @@ fn stop_one(directory: &Path) -> Result<bool, Failure> {
     if told.and_then(|site| process::signal(site, SIGTERM)).is_err() {
         let _ = request::send_to(directory, "{\"verb\":\"stop\"}", ANSWER_MS);
     }
-    Ok(request::wait_for_end(&socket, STOP_MS))
+    Ok(request::wait_for_end(socket, STOP_MS))
 }

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
+use hob_os::process;
 use hob_os::start::Start;
-use hob_os::{build_id, clock, process, uds};
 use hob_runtimes::Sessions;
-use hob_wire::call::Hello;
 use hob_wire::exit::ExitCode;
-use hob_wire::frame::{self, Kind};
+use hob_wire::frame::Kind;
 use hob_wire::reply::Refused;
 use hob_wire::session::{OpenSession, SessionOpened};
 use hob_wire::strings::Strings;
@@ -15,6 +14,7 @@ use rustix::fd::{AsFd, OwnedFd};
 
 use super::{libraries, world};
 use crate::connect::{self, Trouble};
+use crate::connection::{Connection, NoFrame, Unsent};
 use crate::failure::Failure;
 use crate::verbs::request;
 
@@ -133,85 +133,42 @@ fn once(start: &Start, open: &OpenSession) -> Result<(OwnedFd, SessionOpened), N
 
 fn talk(socket: OwnedFd, open: &OpenSession) -> Result<(OwnedFd, SessionOpened), Not> {
     let failed = |text: String| Not::Failed(Failure::lost(text));
-    let hello = Hello { build: build_id::own(), pid: std::process::id() };
-    let mut bytes = Vec::new();
-    let framed = frame::append(&mut bytes, Kind::Hello, 0, |out| hello.encode(out))
-        .and_then(|()| frame::append(&mut bytes, Kind::OpenSession, 1, |out| open.encode(out)));
-    if let Err(error) = framed {
-        return Err(failed(format!("environment and class path are too large: {error}")));
-    }
     let directory = process::working_directory()
         .map_err(|error| failed(format!("the working directory: {error}")))?;
-    send(&socket, &bytes, &directory).map_err(|error| failed(format!("the daemon: {error}")))?;
-    answer(&socket).map(|opened| (socket, opened))
-}
-
-/// Sends all of it, the directory with the first byte.
-fn send(socket: &OwnedFd, bytes: &[u8], directory: &OwnedFd) -> rustix::io::Result<()> {
-    // The hello is a frame of its own: descriptors go with the first byte of theirs.
-    let hello = frame::HEADER_LEN + hello_length(bytes);
-    let (first, mut rest) = bytes.split_at(hello);
-    let mut sent = uds::send(socket, first, &[])?;
-    if sent < first.len() {
-        return Err(rustix::io::Errno::PIPE);
-    }
-    sent = uds::send(socket, rest, &[directory.as_fd()])?;
-    rest = rest.get(sent..).unwrap_or_default();
-    while !rest.is_empty() {
-        match uds::send(socket, rest, &[]) {
-            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
-            Err(rustix::io::Errno::AGAIN) => _ = wait_writable(socket)?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn hello_length(bytes: &[u8]) -> usize {
-    match frame::split(bytes) {
-        Ok(Some((header, ..))) => header.len,
-        Ok(None) | Err(_) => 0,
-    }
-}
-
-fn wait_writable(socket: &OwnedFd) -> rustix::io::Result<usize> {
-    use rustix::event::{PollFd, PollFlags, poll};
-    poll(&mut [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)], None)
+    let mut connection = Connection::new(socket);
+    let greeted = connection.greet(Kind::OpenSession, &[directory.as_fd()], |out| open.encode(out));
+    greeted.map_err(|unsent| {
+        failed(match unsent {
+            Unsent::TooLarge(error) => {
+                format!("environment and class path are too large: {error}")
+            }
+            Unsent::Cut(error) => format!("the daemon: {error}"),
+        })
+    })?;
+    answer(&mut connection).map(|opened| (connection.socket, opened))
 }
 
 /// The daemon's answer. Nothing comes behind it before something is asked.
-fn answer(socket: &OwnedFd) -> Result<SessionOpened, Not> {
+fn answer(connection: &mut Connection) -> Result<SessionOpened, Not> {
     let failed = |text: &str| Not::Failed(Failure::lost(text));
-    let deadline_ns = clock::now_ns() + ANSWER_MS * 1_000_000;
-    let mut received = Vec::new();
-    loop {
-        let left_ms = deadline_ns.saturating_sub(clock::now_ns()) / 1_000_000;
-        if !matches!(connect::wait_readable(socket, left_ms), Ok(true)) {
-            return Err(failed("the daemon does not answer; `hob restart` replaces it"));
+    let not_understood = || failed("the daemon said what this hob does not understand");
+    let (header, payload) = connection.next_within(ANSWER_MS).map_err(|none| match none {
+        NoFrame::Late => failed("the daemon does not answer; `hob restart` replaces it"),
+        NoFrame::Ended | NoFrame::Unread => {
+            failed("the daemon ended before it answered; run this again")
         }
-        let mut chunk = [0; 16 * 1024];
-        match uds::receive(socket, &mut chunk, &mut Vec::new()) {
-            Ok(0) | Err(_) => {
-                return Err(failed("the daemon ended before it answered; run this again"));
-            }
-            Ok(count) => received.extend_from_slice(chunk.get(..count).unwrap_or_default()),
-        }
-        let Ok(split) = frame::split(&received) else {
-            return Err(failed("the daemon said what this hob does not understand"));
-        };
-        let Some((header, payload, _)) = split else { continue };
-        if header.kind == Kind::SessionOpened {
-            return SessionOpened::decode(payload)
-                .map_err(|_| failed("the daemon said what this hob does not understand"));
-        }
-        return Err(match (header.kind, Refused::decode(payload)) {
-            (Kind::Refused, Ok(Refused { code, .. })) if code == ExitCode::NotFound as u8 => {
-                Not::Missing
-            }
-            (Kind::Refused, Ok(Refused { code, text })) => {
-                Not::Failed(Failure::with_code(String::from_utf8_lossy(&text), code))
-            }
-            _ => failed("the daemon is of another build; `hob restart` replaces it"),
-        });
+        NoFrame::Malformed => not_understood(),
+    })?;
+    if header.kind == Kind::SessionOpened {
+        return SessionOpened::decode(&payload).map_err(|_| not_understood());
     }
+    Err(match (header.kind, Refused::decode(&payload)) {
+        (Kind::Refused, Ok(Refused { code, .. })) if code == ExitCode::NotFound as u8 => {
+            Not::Missing
+        }
+        (Kind::Refused, Ok(Refused { code, text })) => {
+            Not::Failed(Failure::with_code(String::from_utf8_lossy(&text), code))
+        }
+        _ => failed("the daemon is of another build; `hob restart` replaces it"),
+    })
 }

@@ -151,7 +151,7 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(child) = &self.child {
             if let Ok((_, connection)) = request::ask(&self.start(), "stop") {
-                let _ = request::wait_for_end(&connection, STOPS_MS);
+                let _ = request::wait_for_end(connection, STOPS_MS);
             }
             trace::discard(child);
         }
