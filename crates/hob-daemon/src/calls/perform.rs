@@ -1,10 +1,15 @@
-//! What the core answers, performed.
+//! What the core answers, performed; and the receipts of calls of which nothing is outstanding.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use hob_core::event::{
     Effect, Event, Found, GiveFailure, Learning, Performed, Prepared, Told, Took,
 };
 use hob_core::ids::{CallId, Time, WorkerId};
 use hob_core::key::Key;
+use hob_core::limits::Limits;
 use hob_core::outcome::{CancelledBy, ColdReason, Outcome, RefuseReason};
 use hob_core::phase::Mark;
 use hob_core::receipt::WorkerPart;
@@ -18,10 +23,11 @@ use hob_wire::reply::{self, Fate, Refused, RunCold};
 use hob_wire::strings::Strings;
 use hob_wire::worker::Role;
 
-use super::callers::nothing_learned;
-use super::gain;
+use super::facts::Own;
+use super::{gain, keys};
+use crate::around::Around;
 use crate::calls::Calls;
-use crate::calls::ledger::Entry;
+use crate::calls::ledger::{Entry, Ledger};
 use crate::channel;
 use crate::ctx::Ctx;
 use crate::recorder::ring;
@@ -32,6 +38,51 @@ use crate::workers::hands::{self, Crowd, Given};
 const SUCCESSOR_WAIT_US: u64 = 60_000_000;
 
 impl Calls {
+    pub(crate) fn new(around: Arc<Around>, directory: PathBuf) -> Calls {
+        Calls {
+            ledger: Ledger::default(),
+            silences: HashMap::new(),
+            closing: Vec::new(),
+            own: Own::new(around),
+            successor_at: None,
+            directory,
+            bounds: Limits::default(),
+        }
+    }
+
+    /// Writes the receipts of calls of which nothing is outstanding any more; whether there were
+    /// any to look at.
+    pub(crate) fn close_settled(&mut self, ctx: &mut Ctx<'_>) -> bool {
+        let closing = std::mem::take(&mut self.closing);
+        for call in &closing {
+            self.close(ctx, *call);
+        }
+        !closing.is_empty()
+    }
+
+    /// Writes the receipt of a call if nothing of it is outstanding.
+    pub(crate) fn close(&mut self, ctx: &mut Ctx<'_>, call: CallId) {
+        if let Some(entry) = self.ledger.close_if_complete(call, Time(clock::now_ns())) {
+            self.record(ctx, call, &entry);
+        }
+    }
+
+    /// Writes the receipts of calls whose workers did not say in time what they used.
+    pub(crate) fn close_overdue(&mut self, ctx: &mut Ctx<'_>) {
+        let now = Time(clock::now_ns());
+        while let Some((id, entry)) = self.ledger.close_overdue(now) {
+            self.record(ctx, id, &entry);
+        }
+    }
+
+    /// Writes the receipts of all settled calls with what is known of them: the daemon leaves, and
+    /// hears neither of their callers nor of their workers any more.
+    pub(crate) fn close_all_settled(&mut self, ctx: &mut Ctx<'_>) {
+        for (id, entry) in self.ledger.close_settled() {
+            self.record(ctx, id, &entry);
+        }
+    }
+
     /// Performs an effect that is about a call alone. What comes of it is an event.
     pub(crate) fn perform(&mut self, ctx: &mut Ctx<'_>, effect: Effect) {
         match effect {
@@ -75,7 +126,7 @@ impl Calls {
         let Terminal { session, .. } = entry.terminal;
         let lasts = ![0, entry.caller_pid, Terminal::OUTSIDE].contains(&session);
         // Its workers inherit its priority, and are for callers with any.
-        let alike = self.around.is_like(&entry.world.priority);
+        let alike = self.own.around.is_like(&entry.world.priority);
         let wanted = lasts && alike && !ctx.hands.reaches(session);
         let better = entry.surpasses
             && matches!(reason, ColdReason::Cgroup | ColdReason::Priority | ColdReason::Limits);
@@ -106,7 +157,7 @@ impl Calls {
         send(entry, Kind::RunCold, |out| run.encode(out));
         if learning && !learns {
             // There is nothing to wait for: what is started now finds out itself what it loads.
-            self.learned(ctx, call, program, (Lesson::default(), &Strings::new()));
+            self.ledger.learned(ctx, call, program, Lesson::default(), &Strings::new());
         }
     }
 
@@ -142,21 +193,6 @@ impl Calls {
         entry.stamp(Mark::Planned, clock::now_ns());
         ring::waits(call, &ctx.core.holders(call));
         send(entry, Kind::Queued, |_| ());
-    }
-
-    pub(crate) fn start(&self, ctx: &mut Ctx<'_>, worker: WorkerId, role: Role, key: Key) {
-        let seed = ctx.warm.programs.seed(key);
-        let entry = seed.and_then(|seed| ctx.warm.programs.get(seed.id));
-        let lesson = entry.and_then(|entry| Some((entry.lesson.as_ref()?, entry.volatile())));
-        let started = match (seed, lesson) {
-            (Some(seed), Some(lesson)) => {
-                ctx.hands.start(worker, role, (key, seed), lesson).is_ok()
-            }
-            (None, _) | (_, None) => false,
-        };
-        if !started {
-            ctx.events.push_back(hands::stillborn(worker));
-        }
     }
 
     fn give(&mut self, ctx: &mut Ctx<'_>, call: CallId, worker: WorkerId, told: Told) {
@@ -231,7 +267,7 @@ impl Calls {
         let hands = &*ctx.hands;
         ctx.warm.programs.forget_environments_but(|key| hands.loads(key));
         if entry.profiles {
-            nothing_learned(ctx, entry.program);
+            keys::nothing_learned(ctx, entry.program);
         }
         let known = ctx.warm.programs.entry(entry.program);
         let Some(mut receipt) = entry.receipt(call, known) else { return };
@@ -301,4 +337,17 @@ fn send(entry: &Entry, kind: Kind, body: impl FnOnce(&mut Vec<u8>)) {
 pub(crate) fn reason(demotion: Demotion) -> String {
     let Demotion::Threads(count) = demotion;
     format!("{}: a fork would have one of its {count} threads", demotion.code())
+}
+
+pub(crate) fn start(ctx: &mut Ctx<'_>, worker: WorkerId, role: Role, key: Key) {
+    let seed = ctx.warm.programs.seed(key);
+    let entry = seed.and_then(|seed| ctx.warm.programs.get(seed.id));
+    let lesson = entry.and_then(|entry| Some((entry.lesson.as_ref()?, entry.volatile())));
+    let started = match (seed, lesson) {
+        (Some(seed), Some(lesson)) => ctx.hands.start(worker, role, (key, seed), lesson).is_ok(),
+        (None, _) | (_, None) => false,
+    };
+    if !started {
+        ctx.events.push_back(hands::stillborn(worker));
+    }
 }

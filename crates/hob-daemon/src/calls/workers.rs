@@ -13,7 +13,7 @@ use hob_wire::worker::{Executes, Failed, Finished, Forked, Joined, Ready, Role, 
 use rustix::fd::OwnedFd;
 
 use crate::calls::Calls;
-use crate::calls::arrive::load_anew;
+use crate::calls::keys::{load_anew, stale, teach_again};
 use crate::ctx::Ctx;
 use crate::freshness::NotYet;
 use crate::inputs::WorkerEvent;
@@ -46,7 +46,7 @@ impl Calls {
                     ring::own(&spans);
                 }
             }
-            WorkerEvent::Failed(failed) => self.failed(ctx, worker, &failed),
+            WorkerEvent::Failed(failed) => cannot_load(ctx, worker, &failed),
             WorkerEvent::Joined(joined) => self.joined(ctx, worker, joined),
             WorkerEvent::Executes(executes) => self.executes(ctx, worker, executes),
             WorkerEvent::Closed => self.silent(ctx, worker),
@@ -126,28 +126,20 @@ impl Calls {
                 Admission::Admitted => {}
                 Admission::Again(not_yet) => {
                     told = Preload::Amended;
-                    self.remade(ctx, program, &not_yet);
+                    remade(ctx, program, &not_yet);
                 }
-                Admission::OthersStale => return self.stale(ctx, program),
+                Admission::OthersStale => return stale(ctx, program),
             }
         }
         ctx.events.push_back(match ready.role {
             Role::Zygote => Event::ZygoteReady { zygote: worker, threads, preload: told },
             Role::Standby if told == Preload::AsLearned => Event::Ready { worker, threads },
             // Replaced like a zygote would be, by way of the program's own next call.
-            Role::Standby | Role::Copy => return self.stale(ctx, program),
+            Role::Standby | Role::Copy => return stale(ctx, program),
         });
         if told == Preload::Amended && ready.role == Role::Zygote {
-            self.teach_again(ctx, program, key);
+            teach_again(ctx, program, key);
         }
-    }
-
-    /// A zygote has to be made again, since this changed while it loaded. If that never ends, the
-    /// program goes cold for a while, and this is why.
-    fn remade(&mut self, ctx: &mut Ctx<'_>, program: ProgramId, not_yet: &NotYet) {
-        let entry = ctx.warm.programs.entry(program);
-        hob_os::log!(Info, Category::Files, "{}: {not_yet}", entry.name);
-        entry.trouble = Some(not_yet.to_string());
     }
 
     fn finished(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, finished: Finished) {
@@ -215,8 +207,8 @@ impl Calls {
             // In a copy of a layer, whose imports and start-up code read what they read.
             let layer = ctx.warm.programs.get(of).and_then(|layer| layer.lesson.as_ref());
             let lesson = layer.map(Known::above).unwrap_or_default();
-            self.learned(ctx, call, program, (lesson, notes));
-            return self.grow_layer(ctx, call, of);
+            self.ledger.learned(ctx, call, program, lesson, notes);
+            return self.ledger.grow_layer(ctx, call, of);
         }
         let rooted = ctx.warm.programs.is_known(key);
         let Some(open) = self.ledger.get(call) else { return };
@@ -238,7 +230,7 @@ impl Calls {
         open.imported = Some(imported);
         if grown {
             load_anew(ctx, program);
-            let key = self.plant(ctx, call);
+            let key = self.ledger.plant(ctx, call);
             ctx.events.push_back(Event::Learned { program, lesson: Lesson::Notes, key });
         }
     }
@@ -273,16 +265,24 @@ impl Calls {
         hob_os::debug!(Category::Zygote, "worker {} was not forked: {why:?}", worker.0);
         ctx.events.push_back(Event::ForkFailed { worker, why });
     }
+}
 
-    /// A zygote or standby says why it cannot become ready; its end follows.
-    pub(crate) fn failed(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, failed: &Failed) {
-        let text = String::from_utf8_lossy(&failed.text).into_owned();
-        if let Some(program) = ctx.hands.get(worker).and_then(|process| process.serves.program()) {
-            let entry = ctx.warm.programs.entry(program);
-            entry.trouble = text.lines().next().map(str::to_owned);
-            let (name, why) = (&entry.name, entry.trouble.as_deref().unwrap_or_default());
-            hob_os::debug!(Category::Pool, "{name} cannot be kept warm: {why}");
-        }
-        ctx.hands.retire(worker);
+/// A zygote has to be made again, since this changed while it loaded. If that never ends, the
+/// program goes cold for a while, and this is why.
+fn remade(ctx: &mut Ctx<'_>, program: ProgramId, not_yet: &NotYet) {
+    let entry = ctx.warm.programs.entry(program);
+    hob_os::log!(Info, Category::Files, "{}: {not_yet}", entry.name);
+    entry.trouble = Some(not_yet.to_string());
+}
+
+/// A zygote or standby says why it cannot become ready; its end follows.
+fn cannot_load(ctx: &mut Ctx<'_>, worker: WorkerId, failed: &Failed) {
+    let text = String::from_utf8_lossy(&failed.text).into_owned();
+    if let Some(program) = ctx.hands.get(worker).and_then(|process| process.serves.program()) {
+        let entry = ctx.warm.programs.entry(program);
+        entry.trouble = text.lines().next().map(str::to_owned);
+        let (name, why) = (&entry.name, entry.trouble.as_deref().unwrap_or_default());
+        hob_os::debug!(Category::Pool, "{name} cannot be kept warm: {why}");
     }
+    ctx.hands.retire(worker);
 }

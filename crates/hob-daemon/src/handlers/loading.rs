@@ -45,19 +45,7 @@ pub(crate) struct Loaded {
     pub(super) name: String,
     /// What its receipts say of it.
     pub(super) performer: Arc<Performer>,
-    /// What its workers are: an interpreter, or the handler's file itself.
-    pub(super) host: Program,
-    /// What its workers load, as a preload names it.
-    pub(super) kind: TargetKind,
-    pub(super) target: Vec<u8>,
-    /// The environment that its workers start with.
-    pub(super) env: Arc<Strings>,
-    /// The directory of its `hob.toml`.
-    pub(super) directory: Option<OwnedFd>,
-    /// After so many failed deliveries a tell is a dead letter.
-    pub(super) tries: u32,
-    /// The variables that its configuration names.
-    pub(super) variables: Vec<String>,
+    pub(super) definition: Definition,
     pub(super) lesson: Lesson,
     pub(super) freshness: Freshness,
     /// Of what its newest zygote (or worker) loaded.
@@ -73,6 +61,24 @@ pub(crate) struct Loaded {
     pub(super) complained: bool,
     /// The workers' ends of the lanes that rely on its watch.
     pub(super) lent: Vec<Weak<OwnedFd>>,
+}
+
+/// What its `hob.toml` says of a handler, as it was found.
+#[derive(Debug)]
+pub(super) struct Definition {
+    /// What its workers are: an interpreter, or the handler's file itself.
+    pub(super) host: Program,
+    /// What its workers load, as a preload names it.
+    pub(super) kind: TargetKind,
+    pub(super) target: Vec<u8>,
+    /// The environment that its workers start with.
+    pub(super) env: Arc<Strings>,
+    /// The directory of its `hob.toml`.
+    pub(super) directory: Option<OwnedFd>,
+    /// After so many failed deliveries a tell is a dead letter.
+    pub(super) tries: u32,
+    /// The variables that it names.
+    pub(super) variables: Vec<String>,
 }
 
 /// A zygote that is loading.
@@ -100,17 +106,17 @@ impl Loaded {
 
     /// After so many failed deliveries a tell to it is a dead letter.
     pub(crate) fn tries(&self) -> u32 {
-        self.tries
+        self.definition.tries
     }
 
     /// The variables that its configuration names.
     pub(crate) fn variables(&self) -> &[String] {
-        &self.variables
+        &self.definition.variables
     }
 
     /// Why it cannot be loaded.
     pub(crate) fn why_not(&self) -> &str {
-        self.trouble.as_deref().unwrap_or_else(|| ended_early(&self.host))
+        self.trouble.as_deref().unwrap_or_else(|| ended_early(&self.definition.host))
     }
 
     /// Whether what answers is known not to be what would be loaded now.
@@ -204,7 +210,7 @@ impl Catalog {
     pub(crate) fn admit(&mut self, pool: PoolId, notes: &Strings, since: SystemTime) -> bool {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return false };
         let mut lesson = Lesson::default();
-        let _ = lesson.take(notes, loaded.host.row().variables);
+        let _ = lesson.take(notes, loaded.definition.host.row().variables);
         let candidates: Vec<_> = lesson.opened.iter().cloned().collect();
         let names = lesson.names();
         let sources = lesson.sources(&candidates, &names);
@@ -235,7 +241,7 @@ impl Catalog {
     /// A zygote tells what it had read when it gave up.
     pub(crate) fn attempt_noted(&mut self, pool: PoolId, worker: WorkerId, notes: &Strings) {
         let Some(loaded) = self.handlers.get_mut(&pool) else { return };
-        let variables = loaded.host.row().variables;
+        let variables = loaded.definition.host.row().variables;
         if let Some(attempt) = loaded.attempt.as_mut().filter(|attempt| attempt.worker == worker) {
             let mut lesson = Lesson::default();
             let _ = lesson.take(notes, variables);
@@ -286,8 +292,8 @@ impl Catalog {
         };
         if !attempt.explained {
             loaded.trouble = Some(match attempt.ended_by {
-                Some(signal) => ended_by(Cause::Signal(signal), &loaded.host),
-                None => ended_early(&loaded.host).to_owned(),
+                Some(signal) => ended_by(Cause::Signal(signal), &loaded.definition.host),
+                None => ended_early(&loaded.definition.host).to_owned(),
             });
         }
         loaded.unload();
@@ -314,7 +320,7 @@ impl Catalog {
         }
         let Some(loaded) = self.handlers.get_mut(&pool) else { return };
         if let Became::Not(cause @ (Cause::Signal(_) | Cause::System)) = became {
-            loaded.trouble = Some(ended_by(cause, &loaded.host));
+            loaded.trouble = Some(ended_by(cause, &loaded.definition.host));
         }
         let (name, trouble) = (&loaded.name, loaded.trouble.as_deref().unwrap_or("it ended"));
         let line = match became {

@@ -117,15 +117,16 @@ impl Catalog {
         let Some(loaded) = self.handlers.get_mut(&pool) else {
             return ctx.events.push_back(hands::stillborn(worker));
         };
-        let host = &loaded.host;
+        let definition = &loaded.definition;
+        let host = &definition.host;
         let argv = ctx.hands.runtimes().handler(host);
         let preload = Preload {
             role,
-            kind: loaded.kind,
-            target: loaded.target.clone(),
+            kind: definition.kind,
+            target: definition.target.clone(),
             prefix: host.prefix.iter().collect(),
             modules: Strings::new(),
-            argv: std::iter::once(loaded.target.as_slice()).collect(),
+            argv: std::iter::once(definition.target.as_slice()).collect(),
             volatile: Strings::new(),
         };
         let started = argv.and_then(|argv| {
@@ -134,16 +135,16 @@ impl Catalog {
                 key: loaded.key,
                 session: 0,
                 file: &host.interpreter,
-                prints: Some(&loaded.target),
+                prints: Some(&definition.target),
                 argv: &argv,
-                env: &loaded.env,
-                directory: loaded.directory.as_ref(),
+                env: &definition.env,
+                directory: definition.directory.as_ref(),
                 held_below: 0,
             };
             ctx.hands.start_with(worker, &origin, &preload)
         });
         if let Err(error) = started {
-            let file = String::from_utf8_lossy(&loaded.target);
+            let file = String::from_utf8_lossy(&loaded.definition.target);
             loaded.trouble = Some(format!("{file}: {error}"));
             ctx.events.push_back(hands::stillborn(worker));
         }
@@ -221,7 +222,7 @@ impl Loaded {
             program: self.name.clone(),
             target: String::new(),
             interpreter: None,
-            runtime: self.host.row().name.to_owned(),
+            runtime: self.definition.host.row().name.to_owned(),
             isolation: view.recipe.name().code().to_owned(),
             state: state.to_owned(),
             ready: view.idle,

@@ -35,7 +35,7 @@ use crate::warm::lesson::Lesson;
 use crate::warm::programs;
 
 use super::Catalog;
-use super::loading::Loaded;
+use super::loading::{Definition, Loaded};
 
 /// Senders' routes that are remembered.
 const ROUTES_MAX: usize = 256;
@@ -317,8 +317,8 @@ impl Catalog {
         let Some(loaded) = self.handlers.get_mut(&pool) else {
             return Err((Reason::Lost, String::new()).into());
         };
-        loaded.tries = tries;
-        candidates.extend(loaded.host.watch.iter().cloned());
+        loaded.definition.tries = tries;
+        candidates.extend(loaded.definition.host.watch.iter().cloned());
         // What was edited this very moment is read anew for the next message.
         let mut kept = None;
         if let Ok(fingerprint) = judged_by(&mut loaded.freshness, &candidates, since) {
@@ -393,17 +393,12 @@ impl Catalog {
             },
             isolation: handler.terms.recipe.name().code(),
         };
+        let Declared { tries, variables, .. } = handler;
         let loaded = Loaded {
             key,
             name: program.to_owned(),
             performer: Arc::new(performer),
-            host,
-            kind,
-            target,
-            env,
-            directory,
-            tries: handler.tries,
-            variables: handler.variables,
+            definition: Definition { host, kind, target, env, directory, tries, variables },
             lesson: Lesson::default(),
             freshness: Freshness::new(),
             fingerprint: None,

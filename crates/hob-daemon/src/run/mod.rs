@@ -292,7 +292,7 @@ impl Daemon {
                     Serves::Handler(pool) => {
                         messages.tables.catalog.start(&mut ctx, pool, worker, role);
                     }
-                    Serves::Program(_) => calls.start(&mut ctx, worker, role, key),
+                    Serves::Program(_) => crate::calls::start(&mut ctx, worker, role, key),
                 }
             }
             Effect::Fork { zygote, worker, pages } => {

@@ -17,5 +17,5 @@ pub(super) const LEFT: &[Left] = &[
     Left { place: "crates/hob-check", tuples: 3, names: 0 },
     Left { place: "crates/hob-client", tuples: 3, names: 2 },
     Left { place: "crates/hob-core", tuples: 6, names: 8 },
-    Left { place: "crates/hob-daemon", tuples: 9, names: 3 },
+    Left { place: "crates/hob-daemon", tuples: 4, names: 3 },
 ];
