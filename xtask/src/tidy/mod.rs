@@ -15,6 +15,7 @@ mod shape;
 mod source;
 mod tokens;
 mod twice;
+mod types;
 mod words;
 
 use std::path::Path;
@@ -53,6 +54,7 @@ pub(crate) fn check(root: &Path) -> Result<Found> {
     shape::folders(&sources, &mut found);
     cycles::check(&sources, &mut found);
     functions::check(&sources, &mut found);
+    types::check(&sources, &mut found);
     arrows::check(root, &mut found)?;
     docs::check(root, &sources, &mut found)?;
     twice::check(&sources, &mut found);
