@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use hob_core::hosts::News;
 use hob_core::ids::{CallId, WorkerId};
 use hob_core::sessions::dialogue::{self, Cloned};
@@ -11,7 +12,7 @@ use hob_os::claim::Claim;
 use hob_wire::call::{Call, ColdEnded, Received, Signal};
 use hob_wire::frame::Kind;
 use hob_wire::launch::Launched;
-use hob_wire::message::{Attach, Handled, Passed, Served};
+use hob_wire::message::{Attach, Handled, Message, Passed, Served};
 use hob_wire::session::OpenSession;
 use hob_wire::worker::{Executes, Failed, Finished, Forked, Gone, Joined, Notes, Ready, Spans};
 use rustix::fd::OwnedFd;
@@ -86,9 +87,19 @@ pub(crate) struct SenderId(pub(crate) u64);
 /// A message as it was sent.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    pub(crate) payload: Vec<u8>,
+    pub(crate) frame: Bytes,
     /// What comes behind its payload, if that is a request's body in a file.
     pub(crate) file: Option<OwnedFd>,
+}
+
+/// A sender's message that has come.
+#[derive(Debug)]
+pub(crate) struct Came<'a> {
+    pub(crate) sender: SenderId,
+    pub(crate) message: Message<'a>,
+    /// Its payload, which keeps the frame that it came in.
+    pub(crate) payload: Bytes,
+    pub(crate) received_ns: u64,
 }
 
 /// What a sender does.

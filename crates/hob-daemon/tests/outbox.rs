@@ -26,7 +26,7 @@ fn message(ids: &mut Ids, number: u64) -> Message {
         program: Arc::from(*b"greeter"),
         key: None,
         content_type: Vec::new(),
-        payload: number.to_be_bytes().repeat(40),
+        payload: number.to_be_bytes().repeat(40).into(),
         created_ms: 1_000,
     }
 }
@@ -42,7 +42,7 @@ fn left(outbox: &Outbox, told: &Receiver<Vec<Done>>) -> BTreeMap<MessageId, Vec<
                     expected = Some(waiting.len());
                     waiting.iter().for_each(|one| outbox.read(one.id));
                 }
-                Done::Read(message) => _ = payloads.insert(message.id, message.payload),
+                Done::Read(message) => _ = payloads.insert(message.id, message.payload.to_vec()),
                 other => panic!("{other:?}"),
             }
         }

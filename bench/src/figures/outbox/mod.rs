@@ -252,7 +252,7 @@ impl Module {
                     program: Arc::clone(&program),
                     key: None,
                     content_type: Vec::new(),
-                    payload: payload.to_vec(),
+                    payload: payload.to_vec().into(),
                     created_ms,
                 };
                 self.kept.push(message.waiting());

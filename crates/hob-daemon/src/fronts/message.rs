@@ -74,8 +74,8 @@ fn together(first: Sent, reader: &mut Reader) -> (SenderEvent, Option<Frame>) {
 /// The message that a frame is; or the frame, which is something else.
 fn sent(mut frame: Frame) -> Result<Sent, Frame> {
     match (frame.kind, frame.fds.len()) {
-        (Kind::Message, _) => Ok(Sent { payload: frame.payload, file: None }),
-        (Kind::Request, 1) => Ok(Sent { payload: frame.payload, file: frame.fds.pop() }),
+        (Kind::Message, _) => Ok(Sent { frame: frame.payload.into(), file: None }),
+        (Kind::Request, 1) => Ok(Sent { frame: frame.payload.into(), file: frame.fds.pop() }),
         _ => Err(frame),
     }
 }

@@ -13,25 +13,16 @@ use hob_core::phase::Mark;
 use hob_core::receipt::trace::{self, Trace};
 use hob_core::receipt::{ELSEWHERE, ProgramPart};
 use hob_os::clock;
-use hob_wire::message::{Answer, Manner, Message, Reason};
+use hob_wire::message::{Answer, Manner, Reason};
 
 use super::Connection;
 use crate::ctx::Ctx;
 use crate::handlers::route::Refused;
-use crate::inputs::SenderId;
+use crate::inputs::Came;
 use crate::jobs::job::{Away, Job, Kind, Performer, Work};
 use crate::jobs::origin::Origin;
 use crate::jobs::receipts::{self, ANSWERED};
 use crate::tables::Tables;
-
-/// What is asked by a sender of this host's.
-pub(crate) struct AskedOf<'a> {
-    pub(crate) message: &'a Message<'a>,
-    pub(crate) sender: SenderId,
-    pub(crate) received_ns: u64,
-    /// Why no program of this host's is meant.
-    pub(crate) absent: Refused,
-}
 
 /// The asks that other hosts perform.
 #[derive(Debug, Default)]
@@ -69,17 +60,19 @@ impl Asks {
         self.asker.next_deadline()
     }
 
-    /// An ask whose program no `hob.toml` of its sender's names: another host may have it. `before` is
-    /// the way of what its sender performs.
+    /// An ask whose program no `hob.toml` of its sender's names, as `absent` says: another host may have
+    /// it. `before` is the way of what its sender performs.
     pub(super) fn ask(
         &mut self,
         ctx: &mut Ctx<'_>,
         tables: &mut Tables,
         connection: &Connection,
-        asked: AskedOf<'_>,
+        came: &Came<'_>,
+        absent: Refused,
         before: Option<Trail>,
     ) -> Result<(), (Reason, String)> {
-        let AskedOf { message, sender, received_ns, absent } = asked;
+        let Came { message, sender, received_ns, .. } = came;
+        let (sender, received_ns) = (*sender, *received_ns);
         let program = String::from_utf8_lossy(message.program).into_owned();
         let is_for_others = connection.is_configured() && message.manner == Manner::Ask;
         let Some((name, host)) = addressed(&program).filter(|_| is_for_others) else {

@@ -43,13 +43,12 @@ use tokio::sync::{mpsc, oneshot};
 use crate::ctx::Ctx;
 use crate::handlers::address::of_others;
 use crate::handlers::route::{From, Refused};
-use crate::inputs::Input;
+use crate::inputs::{Came, Input};
 use crate::jobs::job::Job;
 use crate::jobs::origin::{AskedBy, Streamed};
 use crate::outbox;
 use crate::tables::Tables;
 
-pub(crate) use asks::AskedOf;
 use asks::{Asks, not_asked};
 use link::Link;
 pub use link::{Connect, Inbox};
@@ -200,10 +199,11 @@ impl Hosts {
         &mut self,
         ctx: &mut Ctx<'_>,
         tables: &mut Tables,
-        asked: AskedOf<'_>,
+        came: &Came<'_>,
+        absent: Refused,
     ) -> Result<(), (Reason, String)> {
-        let before = self.trails.of(ctx, tables.senders.pid(asked.sender));
-        self.asks.ask(ctx, tables, &self.connection, asked, before)
+        let before = self.trails.of(ctx, tables.senders.pid(came.sender));
+        self.asks.ask(ctx, tables, &self.connection, came, absent, before)
     }
 
     /// A sender does not wait for this any more; `false`: it is not asked elsewhere.

@@ -213,7 +213,7 @@ impl Taken {
         let parent = traceparent.as_deref().and_then(|text| Parent::read(text.as_bytes()));
         let deadline = Some(deadline);
         let empty = Asked::new(Manner::Ask, pool);
-        let asked = Asked { key, content_type, payload, deadline, ..empty };
+        let asked = Asked { key, content_type, payload: payload.into(), deadline, ..empty };
         let origin = Origin::Host(AskedBy { to: reply_to, program, from });
         let Some(mut job) = tables.message(origin, asked, came_ns) else { return Ok(()) };
         job.trace = parent.map(|parent| parent.call(trace::seed(call, came_ns)));

@@ -131,7 +131,7 @@ impl Streams {
             program: String::from_utf8_lossy(program).into_owned(),
             key: message.key.clone().unwrap_or_default(),
             content_type: message.content_type.clone(),
-            payload: message.payload.clone(),
+            payload: message.payload.to_vec(),
         };
         if !connection.order(Order::Tell(Box::new(telling))) {
             return Some(Err("the connection to other hosts takes no more".to_owned()));
@@ -188,7 +188,7 @@ fn open(ctx: &mut Ctx<'_>, reach: Reach<'_>, told: Told) -> Option<()> {
     let (pool, _) = tables.catalog.route(ctx, &way, program.as_bytes()).ok()?;
     let call = CallId(ctx.recorder.next_call());
     let (message_id, empty) = (id.into_bytes(), Asked::new(Manner::Tell, pool));
-    let asked = Asked { key, content_type, message_id, payload, ..empty };
+    let asked = Asked { key, content_type, message_id, payload: payload.into(), ..empty };
     let origin = Origin::Stream(Streamed { ack, program, delivered, from });
     let job = tables.message(origin, asked, clock::now_ns())?;
     tables.open(ctx, call, job);

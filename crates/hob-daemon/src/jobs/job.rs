@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hob_core::hosts::Published;
 use hob_core::ids::{CallId, PoolId, Time, WorkerId};
 use hob_core::phase::{Mark, Marks};
@@ -77,7 +78,8 @@ pub(crate) struct Asked {
     pub(crate) key: Vec<u8>,
     pub(crate) content_type: Vec<u8>,
     pub(crate) message_id: Vec<u8>,
-    pub(crate) payload: Vec<u8>,
+    /// A part of the frame that it came in.
+    pub(crate) payload: Bytes,
     /// What comes behind the payload, until it is given.
     pub(crate) file: Option<OwnedFd>,
     pub(crate) deadline: Option<Time>,
@@ -272,7 +274,7 @@ impl Asked {
             key: Vec::new(),
             content_type: Vec::new(),
             message_id: Vec::new(),
-            payload: Vec::new(),
+            payload: Bytes::new(),
             file: None,
             deadline: None,
             given: None,

@@ -37,8 +37,8 @@ use tokio::sync::oneshot;
 
 use crate::channel;
 use crate::ctx::Ctx;
-use crate::hosts::{AskedOf, Heard, Hosts};
-use crate::inputs::{SenderEvent, SenderId, Sent};
+use crate::hosts::{Heard, Hosts};
+use crate::inputs::{Came, SenderEvent, SenderId, Sent};
 use crate::jobs::job::{Asked, Given};
 use crate::jobs::ledger::OPEN_BYTES_MAX;
 use crate::jobs::origin::Origin;
@@ -239,12 +239,14 @@ impl Messages {
     }
 
     fn message(&mut self, ctx: &mut Ctx<'_>, sender: SenderId, sent: Sent, received_ns: u64) {
-        let Ok(message) = Message::decode(&sent.payload) else {
+        let Sent { frame, file } = sent;
+        let Ok(message) = Message::decode(&frame) else {
             hob_os::debug!(Category::Connection, "a sender is sent away: it says no message");
             return self.tables.senders.send_away(sender);
         };
-        let number = message.id;
-        if let Err((reason, text)) = self.open(ctx, sender, &message, sent.file, received_ns) {
+        let (number, payload) = (message.id, frame.slice_ref(message.payload));
+        let came = Came { sender, message, payload, received_ns };
+        if let Err((reason, text)) = self.open(ctx, &came, file) {
             hob_os::debug!(Category::Asks, "not taken: {}: {text}", reason.code());
             self.tables.senders.fail(sender, number, reason, &text);
         }
@@ -254,12 +256,11 @@ impl Messages {
     fn open(
         &mut self,
         ctx: &mut Ctx<'_>,
-        sender: SenderId,
-        message: &Message<'_>,
+        came: &Came<'_>,
         file: Option<OwnedFd>,
-        received_ns: u64,
     ) -> Result<(), (Reason, String)> {
         let at = jiff::Timestamp::now();
+        let Came { sender, ref message, received_ns, .. } = *came;
         let Messages { tables, tells, hosts, .. } = self;
         let Ok(from) = tables.senders.from(sender) else { return Ok(()) };
         if tables.senders.job(sender, message.id).is_some() {
@@ -273,7 +274,7 @@ impl Messages {
             return Err((Reason::Malformed, "a request is asked, not told".to_owned()));
         }
         if message.manner == Manner::Tell {
-            return tells.accept(ctx, tables, hosts, sender, message);
+            return tells.accept(ctx, tables, hosts, came);
         }
         let catalog = &mut tables.catalog;
         let pool = match catalog.route_of_came(ctx, &from, message.program, received_ns) {
@@ -282,10 +283,7 @@ impl Messages {
             Err(absent) => match hosts.offered_here(message) {
                 Some((from, program)) => catalog.route_of_came(ctx, &from, program, received_ns)?.0,
                 None if file.is_some() => return Err(absent.into()),
-                None => {
-                    let asked = AskedOf { message, sender, received_ns, absent };
-                    return hosts.ask(ctx, tables, asked);
-                }
+                None => return hosts.ask(ctx, tables, came, absent),
             },
         };
         let call = CallId(ctx.recorder.next_call());
@@ -301,7 +299,7 @@ impl Messages {
             key: message.key.to_vec(),
             content_type: message.content_type.to_vec(),
             message_id,
-            payload: message.payload.to_vec(),
+            payload: came.payload.clone(),
             file,
             deadline,
             ..Asked::new(message.manner, pool)

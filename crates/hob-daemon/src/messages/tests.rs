@@ -67,7 +67,7 @@ fn asks_of(numbers: &[u64], received_ns: u64) -> SenderEvent {
         message.encode(&mut bytes);
         bytes
     };
-    let sent = numbers.iter().map(|number| Sent { payload: payload(number), file: None });
+    let sent = numbers.iter().map(|number| Sent { frame: payload(number).into(), file: None });
     SenderEvent::Messages { sent: sent.collect(), received_ns }
 }
 
@@ -275,7 +275,7 @@ async fn a_sender_that_leaves_takes_its_open_messages_back() {
 async fn what_cannot_be_decoded_ends_its_connection() {
     let mut recording = Recording::new();
     let (mut messages, mut other) = attached(&mut recording, NATIVE, true);
-    let sent = vec![Sent { payload: vec![1, 2, 3], file: None }];
+    let sent = vec![Sent { frame: vec![1, 2, 3].into(), file: None }];
     let event = SenderEvent::Messages { sent, received_ns: 1 };
     messages.sender(&mut recording.ctx(), SENDER, event);
     assert_eq!(told(&mut recording), []);

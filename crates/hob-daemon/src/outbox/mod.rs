@@ -22,6 +22,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 mod handle;
 mod id;
 mod owner;
@@ -70,7 +72,7 @@ pub struct Message {
     /// What the payload is.
     pub content_type: Vec<u8>,
     /// What it says.
-    pub payload: Vec<u8>,
+    pub payload: Bytes,
     /// When it was told, in milliseconds since 1970.
     pub created_ms: u64,
 }

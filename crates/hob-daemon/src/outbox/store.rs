@@ -22,6 +22,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use redb::backends::FileBackend;
 use redb::{
     AccessGuard, Builder, Database, DatabaseError, ReadableDatabase, ReadableTable,
@@ -319,7 +320,7 @@ impl Store {
             program: self.programs.name(program)?,
             key: key.map(<[u8]>::to_vec),
             content_type: content_type.to_vec(),
-            payload: payload.to_vec(),
+            payload: Bytes::copy_from_slice(payload),
             created_ms,
         })
     }

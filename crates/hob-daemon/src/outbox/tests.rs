@@ -75,7 +75,7 @@ pub(super) fn message(ids: &mut Ids, key: Option<&str>, payload: &[u8]) -> Messa
         program: Arc::from(*b"greeter"),
         key: key.map(|key| key.as_bytes().to_vec()),
         content_type: b"application/octet-stream".to_vec(),
-        payload: payload.to_vec(),
+        payload: payload.to_vec().into(),
         created_ms: 1_000,
     }
 }

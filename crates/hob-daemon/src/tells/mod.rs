@@ -23,14 +23,14 @@ use hob_core::requests::{Given, Refusal, Settled};
 use hob_core::status::MessagesPart;
 use hob_os::clock;
 use hob_wire::frame::{self, Kind};
-use hob_wire::message::{DRAWN_BYTES, Manner, Message, Named, Reason};
+use hob_wire::message::{DRAWN_BYTES, Manner, Named, Reason};
 
 use crate::ctx::Ctx;
 use crate::handlers::address::{destination, elsewhere, has_key, of_others, parse};
 use crate::handlers::route::From;
 use crate::hosts::Hosts;
 use crate::hosts::streams::{Became, Buried, Word};
-use crate::inputs::SenderId;
+use crate::inputs::{Came, SenderId};
 use crate::jobs::job::Asked;
 use crate::jobs::origin::Origin;
 use crate::outbox::{self, Directory, Done, Ids, MessageId, Outbox, Queue, Verdict};
@@ -151,10 +151,10 @@ impl Tells {
         ctx: &mut Ctx<'_>,
         tables: &mut Tables,
         hosts: &mut Hosts,
-        sender: SenderId,
-        message: &Message<'_>,
+        came: &Came<'_>,
     ) -> Result<(), (Reason, String)> {
-        let mut address = self.address(ctx, tables, hosts, sender, message.program)?;
+        let Came { message, sender, .. } = came;
+        let mut address = self.address(ctx, tables, hosts, *sender, message.program)?;
         if let Some(program) = elsewhere(&address)
             && !message.key.is_empty()
         {
@@ -168,7 +168,7 @@ impl Tells {
             program: address,
             key: (!message.key.is_empty()).then(|| message.key.to_vec()),
             content_type: message.content_type.to_vec(),
-            payload: message.payload.to_vec(),
+            payload: came.payload.clone(),
             created_ms,
         };
         let accepted = match drawn {
@@ -176,7 +176,7 @@ impl Tells {
             None => self.outbox.accept(kept.clone()),
         };
         accepted.map_err(|why| (reason_of(&why), why.to_string()))?;
-        self.accepting.insert(id, (sender, message.id));
+        self.accepting.insert(id, (*sender, message.id));
         self.keep(kept);
         Ok(())
     }
