@@ -6,7 +6,7 @@ interpreter; reading it back takes a twentieth of that.
 Invariants
 - Kept bytecode is executed only if this very interpreter made it, from the very source that lies
   beside this file, and every byte of it is there; and if its file is this user's alone.
-- What cannot be read or kept is compiled. A profiling run, which is the caller's own process, keeps
+- What cannot be read or kept is compiled. A learning run, which is the caller's own process, keeps
   nothing. One that cannot have the runtime executes the program as without hob.
 - It leaves no names of its own but `NATURAL`, `BYTECODE` and `BEGAN`.
 """
@@ -98,7 +98,7 @@ class Bytecode:
             posix.close(fd)
 
     def execute_cold(self, prefix, argv):
-        """Executes what a profiling run was to perform, in this process's place."""
+        """Executes what a learning run was to perform, in this process's place."""
         words = prefix + argv
         try:
             self.posix.execve(sys.executable, words, self.posix.environ)

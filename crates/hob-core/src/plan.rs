@@ -149,7 +149,7 @@ pub enum Variables {
 
 /// How a program stands with the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ProgramState {
     /// Never learned here. A call that has a key is of a program that an earlier daemon learned.
     Unlearned,
     /// It was learned, and what was learned no longer holds.
@@ -185,7 +185,7 @@ pub enum Plan {
 
 /// Decides.
 #[must_use]
-pub fn plan(facts: &Facts, standing: Standing, key: Option<Key>) -> Plan {
+pub fn plan(facts: &Facts, standing: ProgramState, key: Option<Key>) -> Plan {
     match facts.hosted {
         Hosted::NotFound => return Plan::Refuse(RefuseReason::NotFound),
         Hosted::NotExecutable => return Plan::Refuse(RefuseReason::NotExecutable),
@@ -195,23 +195,25 @@ pub fn plan(facts: &Facts, standing: Standing, key: Option<Key>) -> Plan {
         return Plan::Cold(reason);
     }
     let by_standing = match (standing, key) {
-        (Standing::Stopping, _) => Plan::Cold(ColdReason::Stopping),
-        (Standing::Learned | Standing::Unlearned, Some(key)) => Plan::Warm(key),
-        (Standing::Unlearned, None) => Plan::Cold(ColdReason::Learning),
-        (Standing::Stale, _) => Plan::Cold(ColdReason::Stale),
-        (Standing::BeingLearned, _) => Plan::Cold(ColdReason::BeingLearned),
-        (Standing::OverBudget, _) => Plan::Cold(ColdReason::Memory),
+        (ProgramState::Stopping, _) => Plan::Cold(ColdReason::Stopping),
+        (ProgramState::Learned | ProgramState::Unlearned, Some(key)) => Plan::Warm(key),
+        (ProgramState::Unlearned, None) => Plan::Cold(ColdReason::Learning),
+        (ProgramState::Stale, _) => Plan::Cold(ColdReason::Stale),
+        (ProgramState::BeingLearned, _) => Plan::Cold(ColdReason::BeingLearned),
+        (ProgramState::OverBudget, _) => Plan::Cold(ColdReason::Memory),
         // Whoever asks for an isolation gets it: it may matter more than speed.
-        (Standing::SlowerWarm | Standing::Compared | Standing::Differs, Some(key))
+        (ProgramState::SlowerWarm | ProgramState::Compared | ProgramState::Differs, Some(key))
             if facts.isolation.is_some() =>
         {
             Plan::Warm(key)
         }
-        (Standing::SlowerWarm, _) => Plan::Cold(ColdReason::SlowerWarm),
-        (Standing::Compared, _) => Plan::Cold(ColdReason::Compared),
-        (Standing::Differs, _) => Plan::Cold(ColdReason::Differs),
+        (ProgramState::SlowerWarm, _) => Plan::Cold(ColdReason::SlowerWarm),
+        (ProgramState::Compared, _) => Plan::Cold(ColdReason::Compared),
+        (ProgramState::Differs, _) => Plan::Cold(ColdReason::Differs),
         // Learned without a key: the daemon lost its lesson, so there is nothing to warm from.
-        (Standing::WarmFailed, _) | (Standing::Learned, None) => Plan::Cold(ColdReason::WarmFailed),
+        (ProgramState::WarmFailed, _) | (ProgramState::Learned, None) => {
+            Plan::Cold(ColdReason::WarmFailed)
+        }
     };
     match (by_standing, facts.terminal, facts.variables) {
         // Not earlier: such a call can still learn.
@@ -269,20 +271,20 @@ mod tests {
     use super::*;
 
     const KEY: Key = Key([7; 16]);
-    const STANDINGS: [Standing; 10] = [
-        Standing::Unlearned,
-        Standing::Stale,
-        Standing::BeingLearned,
-        Standing::Learned,
-        Standing::WarmFailed,
-        Standing::OverBudget,
-        Standing::SlowerWarm,
-        Standing::Compared,
-        Standing::Differs,
-        Standing::Stopping,
+    const STANDINGS: [ProgramState; 10] = [
+        ProgramState::Unlearned,
+        ProgramState::Stale,
+        ProgramState::BeingLearned,
+        ProgramState::Learned,
+        ProgramState::WarmFailed,
+        ProgramState::OverBudget,
+        ProgramState::SlowerWarm,
+        ProgramState::Compared,
+        ProgramState::Differs,
+        ProgramState::Stopping,
     ];
 
-    fn check(facts: Facts, standing: Standing, key: Option<Key>, expected: Plan) {
+    fn check(facts: Facts, standing: ProgramState, key: Option<Key>, expected: Plan) {
         assert_eq!(plan(&facts, standing, key), expected, "{facts:?} {standing:?} {key:?}");
     }
 
@@ -290,20 +292,20 @@ mod tests {
     fn a_program_that_stands_well_is_warm_and_each_other_standing_has_its_reason() {
         let cold = Plan::Cold;
         let table = [
-            (Standing::Unlearned, cold(ColdReason::Learning), Plan::Warm(KEY)),
-            (Standing::Stale, cold(ColdReason::Stale), cold(ColdReason::Stale)),
+            (ProgramState::Unlearned, cold(ColdReason::Learning), Plan::Warm(KEY)),
+            (ProgramState::Stale, cold(ColdReason::Stale), cold(ColdReason::Stale)),
             (
-                Standing::BeingLearned,
+                ProgramState::BeingLearned,
                 cold(ColdReason::BeingLearned),
                 cold(ColdReason::BeingLearned),
             ),
-            (Standing::Learned, cold(ColdReason::WarmFailed), Plan::Warm(KEY)),
-            (Standing::WarmFailed, cold(ColdReason::WarmFailed), cold(ColdReason::WarmFailed)),
-            (Standing::OverBudget, cold(ColdReason::Memory), cold(ColdReason::Memory)),
-            (Standing::SlowerWarm, cold(ColdReason::SlowerWarm), cold(ColdReason::SlowerWarm)),
-            (Standing::Compared, cold(ColdReason::Compared), cold(ColdReason::Compared)),
-            (Standing::Differs, cold(ColdReason::Differs), cold(ColdReason::Differs)),
-            (Standing::Stopping, cold(ColdReason::Stopping), cold(ColdReason::Stopping)),
+            (ProgramState::Learned, cold(ColdReason::WarmFailed), Plan::Warm(KEY)),
+            (ProgramState::WarmFailed, cold(ColdReason::WarmFailed), cold(ColdReason::WarmFailed)),
+            (ProgramState::OverBudget, cold(ColdReason::Memory), cold(ColdReason::Memory)),
+            (ProgramState::SlowerWarm, cold(ColdReason::SlowerWarm), cold(ColdReason::SlowerWarm)),
+            (ProgramState::Compared, cold(ColdReason::Compared), cold(ColdReason::Compared)),
+            (ProgramState::Differs, cold(ColdReason::Differs), cold(ColdReason::Differs)),
+            (ProgramState::Stopping, cold(ColdReason::Stopping), cold(ColdReason::Stopping)),
         ];
         for (standing, without_key, with_key) in table {
             check(Facts::default(), standing, None, without_key);
@@ -370,8 +372,8 @@ mod tests {
     fn other_names_are_no_reason_to_run_cold() {
         for name in [Name::Standby, Name::Fork, Name::Prefork, Name::Session] {
             let facts = Facts { isolation: Some(name), ..Facts::default() };
-            check(facts, Standing::Learned, Some(KEY), Plan::Warm(KEY));
-            check(facts, Standing::SlowerWarm, Some(KEY), Plan::Warm(KEY));
+            check(facts, ProgramState::Learned, Some(KEY), Plan::Warm(KEY));
+            check(facts, ProgramState::SlowerWarm, Some(KEY), Plan::Warm(KEY));
         }
     }
 
@@ -457,10 +459,10 @@ mod tests {
                     prop_assert_ne!(facts.isolation, Some(Name::Spawn));
                     let avoided = matches!(
                         standing,
-                        Standing::SlowerWarm | Standing::Compared | Standing::Differs
+                        ProgramState::SlowerWarm | ProgramState::Compared | ProgramState::Differs
                     );
                     let asked = avoided && facts.isolation.is_some();
-                    let good = matches!(standing, Standing::Learned | Standing::Unlearned);
+                    let good = matches!(standing, ProgramState::Learned | ProgramState::Unlearned);
                     prop_assert!(good || asked);
                 }
                 Plan::Cold(_) => {
@@ -480,7 +482,7 @@ mod tests {
             standing in prop::sample::select(STANDINGS.to_vec()),
         ) {
             if let Plan::Cold(ColdReason::Learning | ColdReason::Stale) = plan(&facts, standing, None) {
-                prop_assert!(matches!(standing, Standing::Unlearned | Standing::Stale));
+                prop_assert!(matches!(standing, ProgramState::Unlearned | ProgramState::Stale));
                 // Whoever learns is the caller's own process: its terminal is in reach.
                 let Facts { isolation, terminal, variables, origin, .. } = facts;
                 let good = Facts { isolation, terminal, variables, origin, ..Facts::default() };

@@ -150,7 +150,7 @@ pub struct WorkersPart {
     pub starting: u32,
     /// They wait.
     pub ready: u32,
-    /// They perform something, or have a direct channel to whoever asks.
+    /// They perform something, or have a lane to whoever asks.
     pub busy: u32,
     /// They end.
     pub retiring: u32,

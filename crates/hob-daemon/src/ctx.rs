@@ -11,7 +11,7 @@ use hob_core::supervisor::Supervisor;
 
 use crate::recorder::Recorder;
 use crate::warm::Warm;
-use crate::workers::hands::Hands;
+use crate::workers::processes::Processes;
 
 /// What a part may reach.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) core: &'a mut Supervisor,
     /// Events that came of what was done, to be handled before anything new.
     pub(crate) events: &'a mut VecDeque<Event>,
-    pub(crate) hands: &'a mut Hands,
+    pub(crate) processes: &'a mut Processes,
     /// Programs, and whether what is warm of them is fresh.
     pub(crate) warm: &'a mut Warm,
     pub(crate) recorder: &'a Recorder,

@@ -22,8 +22,8 @@ use crate::warm::Warm;
 use crate::warm::fresh::Fingerprints;
 use crate::warm::programs::Programs;
 use crate::warm::resolutions::Resolutions;
-use crate::workers::hands::Hands;
 use crate::workers::logs::Prints;
+use crate::workers::processes::Processes;
 use crate::workers::runtimes::Runtimes;
 
 /// What a part may reach, owned.
@@ -31,7 +31,7 @@ use crate::workers::runtimes::Runtimes;
 pub(crate) struct Recording {
     core: Supervisor,
     events: VecDeque<Event>,
-    hands: Hands,
+    processes: Processes,
     warm: Warm,
     pub(crate) recorder: Recorder,
     home: TempDir,
@@ -49,7 +49,7 @@ impl Recording {
         Recording {
             core: Supervisor::new(Limits::default()),
             events: VecDeque::new(),
-            hands: Hands::new(runtimes, inbox, home.path(), near, Prints::Files).unwrap(),
+            processes: Processes::new(runtimes, inbox, home.path(), near, Prints::Files).unwrap(),
             warm: Warm {
                 programs: Programs::new(std::collections::HashMap::new()),
                 fresh: Fingerprints::new(),
@@ -71,7 +71,7 @@ impl Recording {
         Ctx {
             core: &mut self.core,
             events: &mut self.events,
-            hands: &mut self.hands,
+            processes: &mut self.processes,
             warm: &mut self.warm,
             recorder: &self.recorder,
             home: Some(self.home.path()),

@@ -32,7 +32,7 @@ use crate::warm::Warm;
 use crate::warm::fresh::Fingerprints;
 use crate::warm::programs::Programs;
 use crate::warm::resolutions::Resolutions;
-use crate::workers::hands::Hands;
+use crate::workers::processes::Processes;
 use crate::workers::runtimes::Runtimes;
 
 /// Why a daemon did not start, or ended early.
@@ -112,7 +112,8 @@ async fn serve(
     if config.notes_spans {
         ring::begin(&config.directory);
     }
-    let hands = Hands::new(runtimes, inbox.clone(), &config.directory, near, config.prints)?;
+    let processes =
+        Processes::new(runtimes, inbox.clone(), &config.directory, near, config.prints)?;
     tokio::spawn(take_own(own, front.clone()));
     let accepting = Accepting::begin(listener, front);
     let outbox = outbox(&config, inbox.clone());
@@ -123,7 +124,7 @@ async fn serve(
     let mut daemon = Daemon {
         budget_kib: config.limits.budget_kib,
         core: Supervisor::new(config.limits),
-        hands,
+        processes,
         calls: Calls::new(Arc::clone(&around), config.directory),
         warm: Warm {
             programs: Programs::new(recorder.cold_times().clone()),

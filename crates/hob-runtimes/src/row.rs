@@ -19,7 +19,7 @@ pub enum Mode<'a> {
     Serve,
     /// The same, for a handler: the program is the interpreter alone.
     Handler,
-    /// A profiling run, which leaves notes in this file. The client executes it in its own place.
+    /// A learning run, which leaves notes in this file. The client executes it in its own place.
     Learn(&'a [u8]),
 }
 
@@ -105,7 +105,7 @@ pub struct Runtime {
     /// Whether a process that has loaded a program can be forked; else each call is given one of its
     /// own, which was started ahead.
     pub forks: bool,
-    /// Whether a profiling run tells what is to be loaded ahead; else each process finds it itself.
+    /// Whether a learning run tells what is to be loaded ahead; else each process finds it itself.
     pub learns: bool,
     /// From which number on its copies take a caller's descriptors beyond 0 to 2: below are the
     /// interpreter's own. A call with others runs cold, without a number one with any.

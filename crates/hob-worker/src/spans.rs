@@ -61,7 +61,7 @@ impl Span {
 
 /// Begins a span, which `hob trace` and exports show within the call. What runs in it may begin
 /// others, which lie in it. While no message of the daemon's is handled, and
-/// for messages on a direct channel, it does nothing. A message has 256 of them at most, in the order
+/// for messages on a lane, it does nothing. A message has 256 of them at most, in the order
 /// of their begins, and a name 48 bytes.
 pub fn span(name: impl Into<Cow<'static, str>>) -> Span {
     let of = GATHERED.load(Ordering::Relaxed);

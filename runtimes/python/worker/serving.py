@@ -119,7 +119,7 @@ def above(layer, program):
 
 
 class Profile:
-    """What a program loads in a copy of a layer: heard as in a profiling run, and told
+    """What a program loads in a copy of a layer: heard as in a learning run, and told
     when the call has ended."""
 
     def __init__(self):

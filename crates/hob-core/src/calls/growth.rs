@@ -8,7 +8,7 @@
 //!    └──────────────────────────────────────────────────────── Loading
 //! ```
 //!
-//! A profiling run sees one call. Another call may take other ways (a subcommand, an edited script),
+//! A learning run sees one call. Another call may take other ways (a subcommand, an edited script),
 //! and what it imports itself it imports in each call. What such an import takes is known only when
 //! it was done ahead: a call says how long its program ran, which is the most that it can be. So a
 //! suspicion is tried, and the preload that follows tells what it was worth.

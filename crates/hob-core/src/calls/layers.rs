@@ -4,7 +4,7 @@
 //! one is the interpreter with its options and its start-up code, and nothing of any program. The
 //! other one has the installed packages, too, that the program loaded before it was edited. A copy is
 //! told what to run, imports the rest in the call, and records what it loads: it takes the place of
-//! the cold profiling run, without the time that an interpreter and its packages take to start. So
+//! the cold learning run, without the time that an interpreter and its packages take to start. So
 //! the call is right by construction: nothing of the program itself was loaded before it came. Calls
 //! that come while another is profiled, or while its own pool begins, are performed there as well.
 //!

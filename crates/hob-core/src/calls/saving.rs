@@ -5,7 +5,7 @@
 //!
 //! - what its cold run took, less what the warm call's own main took: the rest was not its work;
 //! - the processor time of that cold run: waiting is no start-up;
-//! - what the preload took, which imports what the profiling run saw: more is not spared.
+//! - what the preload took, which imports what the learning run saw: more is not spared.
 //!
 //! Only cold runs of the same arguments are a measure. Several give a range, whose lower end, less
 //! a margin for what runs of the same work differ by, is what was saved. Of that goes what the warm

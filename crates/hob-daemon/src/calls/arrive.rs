@@ -107,7 +107,7 @@ impl Calls {
         match event {
             CallerEvent::Signal(signal) => match entry.worker {
                 Some(worker) if entry.settled.is_none() && !entry.has_had(signal) => {
-                    ctx.hands.signal(worker, signal.number);
+                    ctx.processes.signal(worker, signal.number);
                 }
                 Some(_) => {}
                 None if entry.signals.len() < SIGNALS_WAITING_MAX => {

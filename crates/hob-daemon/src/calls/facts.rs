@@ -69,7 +69,7 @@ impl Own {
             },
             terminal: match call.terminal.session {
                 0 => Terminal::Reached,
-                session if ctx.hands.reaches(session) => Terminal::Reached,
+                session if ctx.processes.reaches(session) => Terminal::Reached,
                 _ => Terminal::Unreached,
             },
             descriptors: if self.takes(resolved, call) {

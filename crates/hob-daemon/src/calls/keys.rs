@@ -14,7 +14,7 @@ use hob_wire::strings::Strings;
 use crate::calls::ledger::{Entry, Ledger};
 use crate::ctx::Ctx;
 use crate::warm::lesson::Lesson;
-use crate::warm::programs::{Place, Seed};
+use crate::warm::programs::{Place, ZygoteSpec};
 
 impl Ledger {
     /// The key of a hosted call, if there is one that holds, and the layers below its program.
@@ -147,7 +147,7 @@ impl Ledger {
         ctx.events.push_back(Event::Learned { program: of, lesson: Told::Notes, key: Some(key) });
     }
 
-    /// The key of an open call, with the seed that a zygote of it would be started from.
+    /// The key of an open call, with the spec that a zygote of it would be started from.
     pub(crate) fn plant(&mut self, ctx: &mut Ctx<'_>, call: CallId) -> Option<Key> {
         let entry = self.get(call)?;
         let resolved = entry.resolved.as_ref().filter(|program| program.is_hosted())?;
@@ -197,28 +197,28 @@ pub(super) fn stale(ctx: &mut Ctx<'_>, program: ProgramId) {
     ctx.events.push_back(Event::Stale { program });
 }
 
-/// After a preload told something new of its program: the key that its seed has now, with a
-/// new seed, so that the pool is made anew at once.
+/// After a preload told something new of its program: the key that its spec has now, with a
+/// new spec, so that the pool is made anew at once.
 pub(super) fn teach_again(ctx: &mut Ctx<'_>, id: ProgramId, old: Key) {
-    let Some(seed) = ctx.warm.programs.seed(old) else { return };
-    let program = seed.program.clone();
-    let env = Arc::clone(seed.environment.as_ref().unwrap_or(&seed.env));
-    let directory_path = seed.directory_path.clone();
+    let Some(spec) = ctx.warm.programs.spec(old) else { return };
+    let program = spec.program.clone();
+    let env = Arc::clone(spec.environment.as_ref().unwrap_or(&spec.env));
+    let directory_path = spec.directory_path.clone();
     let lesson = ctx.warm.programs.get(id).and_then(|known| known.lesson.as_ref());
     let keyed = lesson.is_some_and(|lesson| lesson.directory(&program) == WorkingDirectory::Keyed);
-    let directory = match &seed.directory {
+    let directory = match &spec.directory {
         Some(directory) => directory.try_clone().ok(),
         None if keyed => open_directory(&directory_path),
         None => None,
     };
-    let (session, streams) = (seed.session, seed.streams);
+    let (session, streams) = (spec.session, spec.streams);
     let place = Place { directory: &directory_path, session, streams };
     let own = program.row().variables;
     if ctx.warm.programs.new_key(id, own, &env) == Change::LoadsAnew {
         load_anew(ctx, id);
     }
     let Some(key) = ctx.warm.programs.key(id, &program, &env, place) else { return };
-    let seed = || Seed {
+    let spec = || ZygoteSpec {
         id,
         program,
         env,
@@ -228,11 +228,11 @@ pub(super) fn teach_again(ctx: &mut Ctx<'_>, id: ProgramId, old: Key) {
         session,
         streams,
     };
-    ctx.warm.programs.plant(key, seed);
+    ctx.warm.programs.plant(key, spec);
     ctx.events.push_back(Event::Learned { program: id, lesson: Told::Notes, key: Some(key) });
 }
 
-/// A profiling run has left nothing: its program was ended from outside, or left without a word.
+/// A learning run has left nothing: its program was ended from outside, or left without a word.
 pub(super) fn nothing_learned(ctx: &mut Ctx<'_>, program: ProgramId) {
     ctx.events.push_back(Event::Learned { program, lesson: Told::Nothing, key: None });
     ctx.warm.programs.entry(program).lesson = Some(Lesson::default());
@@ -259,13 +259,13 @@ fn plant_as(ctx: &mut Ctx<'_>, entry: &Entry, key: Key, id: ProgramId, program: 
     let keyed = lesson.is_some_and(|lesson| lesson.directory(program) == WorkingDirectory::Keyed);
     if keyed
         && let Some(fds) = &entry.fds
-        && let Some(before) = ctx.warm.programs.seed(key).and_then(|seed| seed.directory.as_ref())
+        && let Some(before) = ctx.warm.programs.spec(key).and_then(|spec| spec.directory.as_ref())
         && !same_directory(before, &fds.directory)
     {
         // Another directory has its name now: no further zygote begins in the one that had it.
         ctx.warm.programs.uproot(key);
     }
-    let seed = || Seed {
+    let spec = || ZygoteSpec {
         id,
         program: without_arguments(program),
         env: Arc::clone(&entry.env),
@@ -279,7 +279,7 @@ fn plant_as(ctx: &mut Ctx<'_>, entry: &Entry, key: Key, id: ProgramId, program: 
             Some(_) | None => None,
         },
     };
-    ctx.warm.programs.plant(key, seed);
+    ctx.warm.programs.plant(key, spec);
 }
 
 /// The program without its caller's arguments: of these a zygote is told those that decide what it

@@ -32,7 +32,7 @@ use crate::channel;
 use crate::ctx::Ctx;
 use crate::recorder::ring;
 use crate::warm::lesson::Lesson;
-use crate::workers::hands::{self, Crowd, Given};
+use crate::workers::processes::{self, Crowd, Given};
 
 /// How long one that was asked to start a daemon in this one's place has for it.
 const SUCCESSOR_WAIT_US: u64 = 60_000_000;
@@ -127,7 +127,7 @@ impl Calls {
         let lasts = ![0, entry.caller_pid, Terminal::OUTSIDE].contains(&session);
         // Its workers inherit its priority, and are for callers with any.
         let alike = self.own.around.is_like(&entry.world.priority);
-        let wanted = lasts && alike && !ctx.hands.reaches(session);
+        let wanted = lasts && alike && !ctx.processes.reaches(session);
         let better = entry.surpasses
             && matches!(reason, ColdReason::Cgroup | ColdReason::Priority | ColdReason::Limits);
         let successor = better && is_due_for_a_successor(&mut self.successor_at);
@@ -136,9 +136,9 @@ impl Calls {
         let learning = learning == Learning::Yes && resolved.is_hosted();
         let learns = learning && resolved.row().learns;
         let (file, cold) = resolved.cold_argv();
-        let argv: Strings = if learns && ctx.hands.runtimes().are_there() {
+        let argv: Strings = if learns && ctx.processes.runtimes().are_there() {
             let notes = self.directory.join(format!("notes-{}", call.0));
-            let argv = ctx.hands.runtimes().learn(resolved, &notes);
+            let argv = ctx.processes.runtimes().learn(resolved, &notes);
             entry.notes = Some(notes);
             argv.iter().collect()
         } else {
@@ -225,9 +225,9 @@ impl Calls {
         // Before the send: the worker it wakes may take this very processor.
         let given_ns = clock::now_ns();
         if told != Told::Nothing {
-            ctx.hands.name_program(worker, program);
+            ctx.processes.name_program(worker, program);
         }
-        match ctx.hands.give(worker, given) {
+        match ctx.processes.give(worker, given) {
             Ok(()) => {
                 entry.stamp(Mark::Given, given_ns);
                 ring::note(Noted::Given, call, worker.0, 0);
@@ -251,7 +251,7 @@ impl Calls {
         entry.demoted = ctx.core.demotion(entry.program).map(reason);
         entry.fds = None;
         if let Performed::Warm { worker, .. } = how
-            && let Some(process) = ctx.hands.get(worker)
+            && let Some(process) = ctx.processes.get(worker)
         {
             let generation = process.zygote.unwrap_or(worker).0;
             entry.worker_part = Some(WorkerPart { pid: process.pid, generation });
@@ -264,8 +264,8 @@ impl Calls {
 
     /// Writes the receipt of a closed call.
     pub(crate) fn record(&mut self, ctx: &mut Ctx<'_>, call: CallId, entry: &Entry) {
-        let hands = &*ctx.hands;
-        ctx.warm.programs.forget_environments_but(|key| hands.loads(key));
+        let processes = &*ctx.processes;
+        ctx.warm.programs.forget_environments_but(|key| processes.loads(key));
         if entry.profiles {
             keys::nothing_learned(ctx, entry.program);
         }
@@ -340,14 +340,16 @@ pub(crate) fn reason(demotion: Demotion) -> String {
 }
 
 pub(crate) fn start(ctx: &mut Ctx<'_>, worker: WorkerId, role: Role, key: Key) {
-    let seed = ctx.warm.programs.seed(key);
-    let entry = seed.and_then(|seed| ctx.warm.programs.get(seed.id));
+    let spec = ctx.warm.programs.spec(key);
+    let entry = spec.and_then(|spec| ctx.warm.programs.get(spec.id));
     let lesson = entry.and_then(|entry| Some((entry.lesson.as_ref()?, entry.volatile())));
-    let started = match (seed, lesson) {
-        (Some(seed), Some(lesson)) => ctx.hands.start(worker, role, (key, seed), lesson).is_ok(),
+    let started = match (spec, lesson) {
+        (Some(spec), Some(lesson)) => {
+            ctx.processes.start(worker, role, (key, spec), lesson).is_ok()
+        }
         (None, _) | (_, None) => false,
     };
     if !started {
-        ctx.events.push_back(hands::stillborn(worker));
+        ctx.events.push_back(processes::stillborn(worker));
     }
 }

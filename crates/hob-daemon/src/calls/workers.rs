@@ -20,7 +20,7 @@ use crate::inputs::WorkerEvent;
 use crate::recorder::ring;
 use crate::warm::fresh::Admission;
 use crate::warm::lesson::Lesson as Known;
-use crate::workers::hands::{Ended, Process};
+use crate::workers::processes::{Ended, Process};
 
 /// What a terminal sends: hang-up, interrupt, quit, stop, window change.
 const TERMINAL_SIGNALS: [u8; 5] = [1, 2, 3, 20, 28];
@@ -41,7 +41,7 @@ impl Calls {
             }
             WorkerEvent::Notes(notes) => self.noted(ctx, worker, &notes.notes),
             WorkerEvent::Spans(spans) => {
-                let own = ctx.hands.get(worker).and_then(|process| process.call);
+                let own = ctx.processes.get(worker).and_then(|process| process.call);
                 if own == Some(CallId(spans.call)) {
                     ring::own(&spans);
                 }
@@ -78,17 +78,17 @@ impl Calls {
                 }
             }
         }
-        let hands = &*ctx.hands;
-        ctx.warm.programs.forget_environments_but(|key| hands.loads(key));
+        let processes = &*ctx.processes;
+        ctx.warm.programs.forget_environments_but(|key| processes.loads(key));
         ctx.events.push_back(Event::Gone { worker: ended.worker, exit: ended.exit });
         if let Some(call) = process.call {
             self.closing.push(call);
-            ctx.hands.leave_deserted();
+            ctx.processes.leave_deserted();
         }
     }
 
     fn ready(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, ready: &Ready) {
-        let Some(process) = ctx.hands.get(worker) else { return };
+        let Some(process) = ctx.processes.get(worker) else { return };
         let (Some(program), key) = (process.serves.program(), process.key) else { return };
         let loads_since = process.loads_since;
         let before = std::mem::take(&mut process.before);
@@ -99,7 +99,7 @@ impl Calls {
             return;
         }
         let mut told = Preload::Amended;
-        // Without a seed it was told to load what would not be loaded now.
+        // Without a spec it was told to load what would not be loaded now.
         let rooted = ctx.warm.programs.is_known(key);
         let entry = ctx.warm.programs.entry(program);
         if let Some(lesson) = entry.lesson.as_mut().filter(|_| rooted) {
@@ -118,11 +118,11 @@ impl Calls {
                 known.growth.loaded(preload_us, &self.bounds);
             }
         }
-        let known = (ctx.warm.programs.seed(key), ctx.warm.programs.get(program));
-        if let (Some(seed), Some(entry)) = known
+        let known = (ctx.warm.programs.spec(key), ctx.warm.programs.get(program));
+        if let (Some(spec), Some(entry)) = known
             && let Some(lesson) = &entry.lesson
         {
-            match ctx.warm.fresh.admit(key, seed, lesson, &before, loads_since) {
+            match ctx.warm.fresh.admit(key, spec, lesson, &before, loads_since) {
                 Admission::Admitted => {}
                 Admission::Again(not_yet) => {
                     told = Preload::Amended;
@@ -144,7 +144,7 @@ impl Calls {
 
     fn finished(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, finished: Finished) {
         let call = CallId(finished.call);
-        if ctx.hands.get(worker).is_none_or(|process| process.call != Some(call)) {
+        if ctx.processes.get(worker).is_none_or(|process| process.call != Some(call)) {
             return;
         }
         if let Some(entry) = self.ledger.get(call) {
@@ -167,7 +167,7 @@ impl Calls {
         entry.joined_ns = Some(clock::now_ns());
         for number in TERMINAL_SIGNALS {
             if missed & (1 << (number - 1)) != 0 {
-                ctx.hands.signal(worker, number);
+                ctx.processes.signal(worker, number);
             }
         }
     }
@@ -195,7 +195,7 @@ impl Calls {
     }
 
     fn noted(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, notes: &Strings) {
-        let Some(process) = ctx.hands.get(worker) else { return };
+        let Some(process) = ctx.processes.get(worker) else { return };
         let (Some(of), key) = (process.serves.program(), process.key) else { return };
         let Some(call) = process.call else { return };
         let Some(program) = self.ledger.get(call).map(|open| open.program) else { return };
@@ -238,7 +238,7 @@ impl Calls {
     /// A worker says nothing any more. Its process's end is told by whoever waits for it: a
     /// program may close the channel.
     fn silent(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) {
-        let call = self.silences.remove(&worker).or_else(|| ctx.hands.get(worker)?.call);
+        let call = self.silences.remove(&worker).or_else(|| ctx.processes.get(worker)?.call);
         if let Some(call) = call {
             if let Some(entry) = self.ledger.get(call) {
                 entry.worker_silent = true;
@@ -252,10 +252,10 @@ impl Calls {
     pub(crate) fn forked(&mut self, ctx: &mut Ctx<'_>, forked: &Forked, pidfd: Option<OwnedFd>) {
         let worker = WorkerId(forked.worker);
         if forked.pid != 0 {
-            ctx.hands.forked(worker, forked.pid, pidfd);
+            ctx.processes.forked(worker, forked.pid, pidfd);
             return;
         }
-        if let Some(entry) = ctx.hands.unforked(worker).and_then(|call| self.ledger.get(call)) {
+        if let Some(entry) = ctx.processes.unforked(worker).and_then(|call| self.ledger.get(call)) {
             entry.was_not_given();
         }
         let why = match forked.error.as_slice() {
@@ -278,11 +278,11 @@ fn remade(ctx: &mut Ctx<'_>, program: ProgramId, not_yet: &NotYet) {
 /// A zygote or standby says why it cannot become ready; its end follows.
 fn cannot_load(ctx: &mut Ctx<'_>, worker: WorkerId, failed: &Failed) {
     let text = String::from_utf8_lossy(&failed.text).into_owned();
-    if let Some(program) = ctx.hands.get(worker).and_then(|process| process.serves.program()) {
+    if let Some(program) = ctx.processes.get(worker).and_then(|process| process.serves.program()) {
         let entry = ctx.warm.programs.entry(program);
         entry.trouble = text.lines().next().map(str::to_owned);
         let (name, why) = (&entry.name, entry.trouble.as_deref().unwrap_or_default());
         hob_os::debug!(Category::Pool, "{name} cannot be kept warm: {why}");
     }
-    ctx.hands.retire(worker);
+    ctx.processes.retire(worker);
 }

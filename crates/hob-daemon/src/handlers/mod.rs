@@ -33,7 +33,7 @@ use crate::ctx::Ctx;
 use crate::jobs::job::Performer;
 use crate::outbox;
 use crate::project::Declared;
-use crate::workers::hands::{self, Origin};
+use crate::workers::processes::{self, Origin};
 
 use loading::Loaded;
 use reloads::Reloads;
@@ -115,11 +115,11 @@ impl Catalog {
             self.attempts(pool, worker);
         }
         let Some(loaded) = self.handlers.get_mut(&pool) else {
-            return ctx.events.push_back(hands::stillborn(worker));
+            return ctx.events.push_back(processes::stillborn(worker));
         };
         let definition = &loaded.definition;
         let host = &definition.host;
-        let argv = ctx.hands.runtimes().handler(host);
+        let argv = ctx.processes.runtimes().handler(host);
         let preload = Preload {
             role,
             kind: definition.kind,
@@ -141,12 +141,12 @@ impl Catalog {
                 directory: definition.directory.as_ref(),
                 held_below: 0,
             };
-            ctx.hands.start_with(worker, &origin, &preload)
+            ctx.processes.start_with(worker, &origin, &preload)
         });
         if let Err(error) = started {
             let file = String::from_utf8_lossy(&loaded.definition.target);
             loaded.trouble = Some(format!("{file}: {error}"));
-            ctx.events.push_back(hands::stillborn(worker));
+            ctx.events.push_back(processes::stillborn(worker));
         }
     }
 

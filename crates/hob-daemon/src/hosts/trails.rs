@@ -33,7 +33,7 @@ impl Trails {
             return None;
         }
         // One that was forked may have its number only after it was given something.
-        let pids: HashMap<WorkerId, u32> = ctx.hands.pids().into_iter().collect();
+        let pids: HashMap<WorkerId, u32> = ctx.processes.pids().into_iter().collect();
         let mut next = Some(pid);
         for _ in 0..ANCESTORS_MAX {
             let pid = next.filter(|pid| *pid > 1)?;

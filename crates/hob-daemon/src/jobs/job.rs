@@ -14,7 +14,7 @@ use hob_wire::message::{Judged, Manner, Passed, Protocol};
 use rustix::fd::OwnedFd;
 
 use super::origin::Origin;
-use crate::workers::hands::Process;
+use crate::workers::processes::Process;
 
 /// A piece of work.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ pub(crate) enum Origin {
     Sender(SenderId, u64),
     /// A sender that was told that its message is accepted: it hears no more.
     Accepted,
-    /// A sender over its direct channel: its worker has answered it already.
+    /// A sender over its lane: its worker has answered it already.
     Lane,
     /// A front, which has answered the request itself.
     Front,

@@ -185,7 +185,7 @@ impl Lane {
         let ended = &mut job.ended;
         (ended.reason, ended.outcome) = ("lane", outcome);
         (ended.is_warm, ended.isolation) = (true, self.performer.isolation);
-        let part = |id| ctx.hands.look(id).map(|process| part_of(id, process));
+        let part = |id| ctx.processes.look(id).map(|process| part_of(id, process));
         ended.worker = self.worker.and_then(part).or(self.ended);
         job
     }

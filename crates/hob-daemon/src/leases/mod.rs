@@ -31,7 +31,7 @@ use crate::jobs::job::part_of;
 use crate::jobs::receipts::{ANSWERED, EVERY_US};
 use crate::tables::Tables;
 use crate::tables::senders::Senders;
-use crate::workers::hands::Process;
+use crate::workers::processes::Process;
 
 use lane::{Lane, Newest};
 
@@ -122,7 +122,7 @@ impl Leases {
         let sent = waits.iter().all(Result::is_ok)
             && bytes.is_some_and(|bytes| {
                 let with = [theirs.as_fd(), doorbell.as_fd(), tally.as_fd()];
-                ctx.hands.tell(worker, bytes, &with)
+                ctx.processes.tell(worker, bytes, &with)
             });
         let lent = Lent { id: request, lane: id.0 };
         let bytes = channel::encode(Kind::Lent, 1, |out| lent.encode(out));

@@ -349,7 +349,7 @@ impl Messages {
             Effect::Cancel { call, worker } => {
                 let cancel = Numbered { id: call.0 };
                 let bytes = channel::encode(Kind::Cancel, 0, |out| cancel.encode(out));
-                if !bytes.is_some_and(|bytes| ctx.hands.tell(worker, bytes, &[])) {
+                if !bytes.is_some_and(|bytes| ctx.processes.tell(worker, bytes, &[])) {
                     ctx.request(Event::Unreached { worker, unread: None });
                 }
             }
@@ -390,7 +390,8 @@ impl Messages {
         let (kind, count) =
             if asked.file.is_some() { (Kind::Request, 1) } else { (Kind::Message, 0) };
         let bytes = channel::encode(kind, count, |out| message.encode(out));
-        let sent = bytes.is_some_and(|bytes| ctx.hands.tell_message(worker, call, bytes, &files));
+        let sent =
+            bytes.is_some_and(|bytes| ctx.processes.tell_message(worker, call, bytes, &files));
         if !sent {
             ctx.request(Event::Unsent { worker, call });
         }

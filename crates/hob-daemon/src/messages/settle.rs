@@ -211,7 +211,7 @@ fn end(ctx: &Ctx<'_>, job: &mut Job, outcome: Settled, reason: Reason) {
         job.marks.stamp(Mark::Queued, given.at);
         job.marks.stamp(Mark::Main, given.at);
         job.marks.stamp(Mark::Finished, now);
-        let process = ctx.hands.look(given.worker);
+        let process = ctx.processes.look(given.worker);
         job.ended.worker = process.map(|process| part_of(given.worker, process));
     }
     job.marks.stamp(Mark::Settled, now);

@@ -21,7 +21,7 @@ use crate::inputs::{SenderId, WorkerEvent};
 use crate::jobs::job::Said;
 use crate::messages::Messages;
 use crate::recorder::ring;
-use crate::workers::hands::{Ended, Process};
+use crate::workers::processes::{Ended, Process};
 
 /// A handler's process that has ended, and how.
 #[derive(Debug)]
@@ -61,9 +61,9 @@ impl Messages {
             WorkerEvent::Forked(forked, pidfd) => {
                 let copy = WorkerId(forked.worker);
                 if forked.pid != 0 {
-                    ctx.hands.forked(copy, forked.pid, pidfd);
+                    ctx.processes.forked(copy, forked.pid, pidfd);
                 } else {
-                    ctx.hands.unforked(copy);
+                    ctx.processes.unforked(copy);
                     let why = match forked.error.as_slice() {
                         b"threads" => ForkFailure::Threads,
                         _ => ForkFailure::System,
@@ -74,7 +74,7 @@ impl Messages {
             WorkerEvent::Gone(gone) => {
                 let (worker, usage) = (WorkerId(gone.worker), Some(gone.usage));
                 let mut all = Vec::new();
-                ctx.hands.remove(Ended { worker, exit: gone.exit, usage }, &mut all);
+                ctx.processes.remove(Ended { worker, exit: gone.exit, usage }, &mut all);
                 for (ended, process) in all {
                     if let Serves::Handler(pool) = process.serves {
                         self.handler_gone(ctx, &ended, &process, pool);
@@ -88,7 +88,7 @@ impl Messages {
                     let said = Said::Answer { content_type, payload: answer.payload.to_vec() };
                     self.said(ctx, worker, CallId(answer.id), said);
                 }
-                Err(_) => ctx.hands.retire(worker),
+                Err(_) => ctx.processes.retire(worker),
             },
             WorkerEvent::Failure(payload) => match Failure::decode(&payload) {
                 Ok(failure) => {
@@ -97,15 +97,15 @@ impl Messages {
                     let said = if left { Said::Left } else { raised() };
                     self.said(ctx, worker, CallId(failure.id), said);
                 }
-                Err(_) => ctx.hands.retire(worker),
+                Err(_) => ctx.processes.retire(worker),
             },
             WorkerEvent::Respond(payload, body) => match Respond::decode(&payload) {
                 Ok(respond) => self.responds(ctx, worker, respond, body),
-                Err(_) => ctx.hands.retire(worker),
+                Err(_) => ctx.processes.retire(worker),
             },
             WorkerEvent::Hint(payload) => match Hint::decode(&payload) {
                 Ok(hint) => self.hints(worker, hint),
-                Err(_) => ctx.hands.retire(worker),
+                Err(_) => ctx.processes.retire(worker),
             },
             WorkerEvent::Handled(handled) => {
                 self.active = true;
@@ -121,7 +121,7 @@ impl Messages {
             WorkerEvent::Closed => {
                 if let Some(left) = self.ends.leaving.remove(&worker) {
                     self.has_gone(ctx, worker, &left);
-                } else if ctx.hands.get(worker).is_some() {
+                } else if ctx.processes.get(worker).is_some() {
                     self.ends.silent.insert(worker);
                 }
             }
@@ -144,18 +144,18 @@ impl Messages {
         if let Some(pool) = self.pool_of(ctx, worker) {
             self.tables.catalog.attempt_explained(ctx, pool, worker, text);
         }
-        ctx.hands.retire(worker);
+        ctx.processes.retire(worker);
     }
 
     fn pool_of(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId) -> Option<PoolId> {
-        match ctx.hands.get(worker).map(|process| process.serves) {
+        match ctx.processes.get(worker).map(|process| process.serves) {
             Some(Serves::Handler(pool)) => Some(pool),
             Some(Serves::Program(_)) | None => self.ends.leaving.get(&worker).map(|left| left.pool),
         }
     }
 
     fn handler_ready(&mut self, ctx: &mut Ctx<'_>, worker: WorkerId, ready: &Ready) {
-        let Some(process) = ctx.hands.get(worker) else { return };
+        let Some(process) = ctx.processes.get(worker) else { return };
         let since = process.loads_since;
         if ready.role != Role::Copy {
             let Some(pool) = self.pool_of(ctx, worker) else { return };

@@ -35,8 +35,8 @@ use crate::sets::Sets;
 use crate::socket::Socket;
 use crate::tables::senders::leave;
 use crate::warm::Warm;
-use crate::workers::hands::{Ended, Hands};
 use crate::workers::memory;
+use crate::workers::processes::{Ended, Processes};
 
 /// So many inputs are taken at most before what they have senders told is sent.
 const TOGETHER_MAX: u32 = 64;
@@ -45,7 +45,7 @@ const TOGETHER_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct Daemon {
     pub(crate) core: Supervisor,
-    pub(crate) hands: Hands,
+    pub(crate) processes: Processes,
     /// All about calls.
     pub(crate) calls: Calls,
     /// Programs, and whether what is warm of them is fresh.
@@ -85,7 +85,7 @@ impl Daemon {
         let ctx = Ctx {
             core: &mut self.core,
             events: &mut self.events,
-            hands: &mut self.hands,
+            processes: &mut self.processes,
             warm: &mut self.warm,
             recorder: &self.recorder,
             home: self.home.as_deref(),
@@ -113,7 +113,7 @@ impl Daemon {
                 () = tokio::time::sleep(wake), if wake < Duration::MAX => self.tick(),
                 _ = readings.tick() => {
                     self.read_memory();
-                    self.hands.bound_log();
+                    self.processes.bound_log();
                     self.look_for_the_name();
                     self.tick_messages();
                     let active = self.messages.take_activity() | self.sets.take_activity();
@@ -218,16 +218,16 @@ impl Daemon {
             }
             Input::Worker { worker, event } => self.worker(worker, event),
             Input::Launcher { session, stream } => {
-                self.hands.launcher(session, stream, self.build);
+                self.processes.launcher(session, stream, self.build);
             }
             Input::LauncherGone { session, stream } => {
-                for worker in self.hands.launcher_gone(session, &stream) {
+                for worker in self.processes.launcher_gone(session, &stream) {
                     self.gone(Ended::killed(worker));
                 }
             }
             Input::LauncherLeaves { session } => {
-                self.hands.launcher_leaves(session);
-                self.hands.leave_deserted();
+                self.processes.launcher_leaves(session);
+                self.processes.leave_deserted();
             }
             Input::Control { request, reply } => self.control(&request, reply),
             Input::Outbox(done) => {
@@ -235,12 +235,12 @@ impl Daemon {
                 messages.outbox_did(&mut ctx, done);
             }
             Input::Sender { sender, event } => {
-                self.hands.forget_near();
+                self.processes.forget_near();
                 let (_, messages, mut ctx) = self.parts();
                 messages.sender(&mut ctx, sender, event);
             }
             Input::Hosts { news, came_ns } => {
-                self.hands.forget_near();
+                self.processes.forget_near();
                 let (_, messages, mut ctx) = self.parts();
                 messages.heard(&mut ctx, news, came_ns);
             }
@@ -298,14 +298,14 @@ impl Daemon {
             Effect::Fork { zygote, worker, pages } => {
                 hob_os::debug!(Category::Zygote, "worker {} forks worker {}", zygote.0, worker.0);
                 ring::note(Kind::Fork, CallId(0), worker.0, zygote.0);
-                if !ctx.hands.fork(zygote, worker, pages) {
+                if !ctx.processes.fork(zygote, worker, pages) {
                     ctx.events.push_back(Event::ForkFailed { worker, why: ForkFailure::System });
                 }
             }
-            Effect::Signal { worker, signal } => ctx.hands.signal(worker, signal),
+            Effect::Signal { worker, signal } => ctx.processes.signal(worker, signal),
             Effect::Retire { worker } => {
                 hob_os::debug!(Category::Pool, "worker {} retires", worker.0);
-                ctx.hands.retire(worker);
+                ctx.processes.retire(worker);
             }
             Effect::Overstays { worker } => say_overstay(&mut ctx, messages, worker),
             Effect::Recall { worker } => messages.leases.recall(worker),
@@ -334,16 +334,16 @@ impl Daemon {
             ring::note(Kind::Forked, CallId(0), forked.worker, forked.pid.into());
         }
         let (_, messages, mut ctx) = self.parts();
-        let is_handlers = match ctx.hands.get(worker).map(|process| process.serves) {
+        let is_handlers = match ctx.processes.get(worker).map(|process| process.serves) {
             Some(Serves::Handler(_)) => true,
             Some(Serves::Program(_)) => false,
             None => messages.listens_to(worker),
         };
         if is_handlers {
-            ctx.hands.forget_near();
+            ctx.processes.forget_near();
             messages.handler_says(&mut ctx, worker, event);
         } else if let WorkerEvent::Launched(launched, pidfd) = event {
-            if !self.hands.launched(launched, pidfd) {
+            if !self.processes.launched(launched, pidfd) {
                 self.gone(Ended::killed(WorkerId(launched.worker)));
             }
         } else if let WorkerEvent::Gone(gone) = event {
@@ -371,7 +371,7 @@ impl Daemon {
 
     fn reap(&mut self) {
         self.sessions.reap();
-        for ended in self.hands.reap() {
+        for ended in self.processes.reap() {
             self.gone(ended);
         }
     }
@@ -379,7 +379,7 @@ impl Daemon {
     /// A process has ended, and with a zygote its copies.
     fn gone(&mut self, ended: Ended) {
         let mut all = Vec::new();
-        self.hands.remove(ended, &mut all);
+        self.processes.remove(ended, &mut all);
         for (ended, process) in all {
             let (calls, messages, mut ctx) = self.parts();
             match process.serves {
@@ -397,10 +397,10 @@ impl Daemon {
                 let _ = inbox.send(Input::SessionMemory(readings)).await;
             });
         }
-        if self.hands.is_empty() {
+        if self.processes.is_empty() {
             return;
         }
-        let (processes, inbox) = (self.hands.pids(), self.inbox.clone());
+        let (processes, inbox) = (self.processes.pids(), self.inbox.clone());
         tokio::spawn(async move {
             let readings = memory::read(processes).await;
             let _ = inbox.send(Input::Memory(readings)).await;
@@ -411,7 +411,7 @@ impl Daemon {
 /// Says in the log whose process has not ended in time, and what it had done. Its receipt was
 /// written without it.
 fn say_overstay(ctx: &mut Ctx<'_>, messages: &Messages, worker: WorkerId) {
-    let Some(process) = ctx.hands.get(worker) else { return };
+    let Some(process) = ctx.processes.get(worker) else { return };
     let (pid, key, serves) = (process.pid, process.key, process.serves);
     let after = process.call.map_or_else(String::new, |call| format!(" after call {}", call.0));
     let name = name_of(ctx, messages, serves, key);

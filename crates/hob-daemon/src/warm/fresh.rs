@@ -9,7 +9,7 @@ use hob_core::key::Key;
 
 use crate::freshness::{Before, FingerprintId, Freshness, NotYet, Verdict};
 use crate::warm::lesson::Lesson;
-use crate::warm::programs::Seed;
+use crate::warm::programs::ZygoteSpec;
 
 /// The fingerprints of all warm states.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Fingerprints {
     pub(crate) fn admit(
         &mut self,
         key: Key,
-        seed: &Seed,
+        spec: &ZygoteSpec,
         lesson: &Lesson,
         before: &Before,
         since: SystemTime,
@@ -54,16 +54,16 @@ impl Fingerprints {
         if !self.holds(key) {
             return Admission::OthersStale;
         }
-        let script = &seed.program.target.name;
+        let script = &spec.program.target.name;
         // The script's own code is compared with its file by the worker, on every call.
-        let candidates = seed.program.watch.iter().chain(&lesson.opened);
+        let candidates = spec.program.watch.iter().chain(&lesson.opened);
         let candidates: Vec<_> = candidates.filter(|path| *path != script).cloned().collect();
         let names = lesson.names();
         let sources = lesson.sources(&candidates, &names);
         match self.freshness.build(sources, before, since) {
             Ok(fingerprint) => {
                 let id = self.freshness.keep(fingerprint);
-                if let Some((_, old)) = self.by_key.insert(key, (seed.id, id)) {
+                if let Some((_, old)) = self.by_key.insert(key, (spec.id, id)) {
                     self.freshness.forget(old);
                 }
                 Admission::Admitted

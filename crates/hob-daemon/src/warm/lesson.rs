@@ -1,4 +1,4 @@
-//! What is known of what a program loads: from its profiling run, and from every process since that
+//! What is known of what a program loads: from its learning run, and from every process since that
 //! has loaded it.
 
 use std::collections::{BTreeMap, BTreeSet};

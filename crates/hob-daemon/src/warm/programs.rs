@@ -89,7 +89,7 @@ impl Default for Entry {
 /// What a zygote of one key is started from: the program, and of the world of the call that asked
 /// what selects the zygote.
 #[derive(Debug)]
-pub(crate) struct Seed {
+pub(crate) struct ZygoteSpec {
     pub(crate) id: ProgramId,
     pub(crate) program: Program,
     pub(crate) env: Arc<Strings>,
@@ -164,8 +164,8 @@ pub(crate) fn any_runtime() -> Own {
 pub(crate) struct Programs {
     ids: HashMap<Vec<u8>, ProgramId>,
     entries: HashMap<ProgramId, Entry>,
-    seeds: HashMap<Key, Seed>,
-    /// The keys whose seeds have all variables of their call.
+    specs: HashMap<Key, ZygoteSpec>,
+    /// The keys whose specs have all variables of their call.
     with_environment: HashSet<Key>,
     versions: HashMap<Vec<u8>, (Stamp, Option<Version>)>,
     next: u64,
@@ -310,31 +310,31 @@ impl Programs {
         Some(builder.finish())
     }
 
-    /// Remembers what a zygote of this key is to be started from. Of the environment in the seed
+    /// Remembers what a zygote of this key is to be started from. Of the environment in the spec
     /// only what a zygote needs is remembered.
-    pub(crate) fn plant(&mut self, key: Key, seed: impl FnOnce() -> Seed) {
-        if !self.seeds.contains_key(&key) {
-            if self.seeds.len() >= SEEDS_MAX {
-                self.seeds.clear();
+    pub(crate) fn plant(&mut self, key: Key, spec: impl FnOnce() -> ZygoteSpec) {
+        if !self.specs.contains_key(&key) {
+            if self.specs.len() >= SEEDS_MAX {
+                self.specs.clear();
             }
-            let mut seed = seed();
-            if seed.program.target.kind != TargetKind::Bare {
-                seed.environment = Some(Arc::clone(&seed.env));
+            let mut spec = spec();
+            if spec.program.target.kind != TargetKind::Bare {
+                spec.environment = Some(Arc::clone(&spec.env));
                 self.with_environment.insert(key);
             }
-            let lesson = self.entries.get(&seed.id).and_then(|entry| entry.lesson.as_ref());
+            let lesson = self.entries.get(&spec.id).and_then(|entry| entry.lesson.as_ref());
             let none = BTreeSet::new();
             let read = lesson.map_or(&none, |known| &known.variables);
-            seed.env = Arc::new(kept(&seed.env, read, seed.program.row().variables));
-            self.seeds.insert(key, seed);
+            spec.env = Arc::new(kept(&spec.env, read, spec.program.row().variables));
+            self.specs.insert(key, spec);
         }
     }
 
     /// A zygote of this key has loaded what was learned: no more of the environment is needed.
     pub(crate) fn forget_environment(&mut self, key: Key) {
         self.with_environment.remove(&key);
-        if let Some(seed) = self.seeds.get_mut(&key) {
-            seed.environment = None;
+        if let Some(spec) = self.specs.get_mut(&key) {
+            spec.environment = None;
         }
     }
 
@@ -350,7 +350,7 @@ impl Programs {
 
     /// Whether a call with this key came before.
     pub(crate) fn is_known(&self, key: Key) -> bool {
-        self.seeds.contains_key(&key)
+        self.specs.contains_key(&key)
     }
 
     /// A call has come with a key that its program never had: whether other modules are to be
@@ -402,22 +402,22 @@ impl Programs {
 
     /// Forgets what a zygote of this key would be started from.
     pub(crate) fn uproot(&mut self, key: Key) {
-        self.seeds.remove(&key);
+        self.specs.remove(&key);
     }
 
     /// The same of all keys of a program: what its processes tell now is of no use any more.
     pub(crate) fn uproot_all(&mut self, id: ProgramId) {
-        self.seeds.retain(|_, seed| seed.id != id);
+        self.specs.retain(|_, spec| spec.id != id);
     }
 
     /// What a zygote of this key is to be started from.
-    pub(crate) fn seed(&self, key: Key) -> Option<&Seed> {
-        self.seeds.get(&key)
+    pub(crate) fn spec(&self, key: Key) -> Option<&ZygoteSpec> {
+        self.specs.get(&key)
     }
 
     /// The name of the program that a key's processes are started for.
     pub(crate) fn name_of(&self, key: Key) -> Option<&str> {
-        Some(&self.entries.get(&self.seed(key)?.id)?.name)
+        Some(&self.entries.get(&self.spec(key)?.id)?.name)
     }
 
     /// Forgets what was learned of a program; how long it took cold is still true.

@@ -93,7 +93,7 @@ impl Runtimes {
         self.start(program, Mode::Handler)
     }
 
-    /// The argv of a profiling run, which the client executes in its own place.
+    /// The argv of a learning run, which the client executes in its own place.
     pub(crate) fn learn(&self, program: &Program, notes: &Path) -> Vec<Vec<u8>> {
         self.command(program, Mode::Learn(&bytes(notes)))
     }

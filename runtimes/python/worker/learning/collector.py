@@ -1,4 +1,4 @@
-"""Where the interpreter's collector runs in a profiling run: where it would in a cold one."""
+"""Where the interpreter's collector runs in a learning run: where it would in a cold one."""
 
 # What the interpreter itself makes between start-up code and the program.
 MADE_COLD = 16

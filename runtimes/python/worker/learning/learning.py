@@ -56,7 +56,7 @@ class Heard(dict):
 
 
 def run_site_cold(recorder, program):
-    """Runs start-up code in a profiling run, where it sees what it sees cold; notes the variables
+    """Runs start-up code in a learning run, where it sees what it sees cold; notes the variables
     that it read. False if only a new process can."""
     try:
         take_back_no_site()

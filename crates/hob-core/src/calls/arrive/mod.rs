@@ -9,7 +9,7 @@ use crate::ids::{CallId, PoolId, ProgramId, Time, Work, WorkerId};
 use crate::isolation::{Name, Origin, Recipe};
 use crate::key::Key;
 use crate::outcome::ColdReason;
-use crate::plan::{Plan, Standing, plan};
+use crate::plan::{Plan, ProgramState, plan};
 use crate::pool::State;
 use crate::pool::engine::{Engine, Freed, Stage};
 use crate::pool::timers::Timer;
@@ -65,27 +65,31 @@ impl Calls {
     }
 
     /// How the program stands, for the plan.
-    fn standing(&self, engine: &Engine, program: ProgramId, work: Work) -> Standing {
+    fn standing(&self, engine: &Engine, program: ProgramId, work: Work) -> ProgramState {
         if engine.stage != Stage::Open {
-            return Standing::Stopping;
+            return ProgramState::Stopping;
         }
         let Some(program) = self.programs.get(&program) else {
-            return Standing::Unlearned;
+            return ProgramState::Unlearned;
         };
         let passed = |until: Option<Time>| until.is_none_or(|until| until <= engine.now);
         match program.lesson {
-            LessonState::None => Standing::Unlearned,
-            LessonState::Stale => Standing::Stale,
+            LessonState::None => ProgramState::Unlearned,
+            LessonState::Stale => ProgramState::Stale,
             LessonState::Learning(run) => {
                 let patience = run.since.after_us(engine.limits.learn_patience_us);
-                if engine.now < patience { Standing::BeingLearned } else { Standing::Unlearned }
+                if engine.now < patience {
+                    ProgramState::BeingLearned
+                } else {
+                    ProgramState::Unlearned
+                }
             }
-            LessonState::Learned(_) if !passed(program.failed_until) => Standing::WarmFailed,
-            LessonState::Learned(_) if !passed(program.memory_until) => Standing::OverBudget,
-            LessonState::Learned(_) if program.ends.differs().is_some() => Standing::Differs,
-            LessonState::Learned(_) if program.ends.is_compared(work) => Standing::Compared,
-            LessonState::Learned(_) if program.pace.is_cold(engine.now) => Standing::SlowerWarm,
-            LessonState::Learned(_) => Standing::Learned,
+            LessonState::Learned(_) if !passed(program.failed_until) => ProgramState::WarmFailed,
+            LessonState::Learned(_) if !passed(program.memory_until) => ProgramState::OverBudget,
+            LessonState::Learned(_) if program.ends.differs().is_some() => ProgramState::Differs,
+            LessonState::Learned(_) if program.ends.is_compared(work) => ProgramState::Compared,
+            LessonState::Learned(_) if program.pace.is_cold(engine.now) => ProgramState::SlowerWarm,
+            LessonState::Learned(_) => ProgramState::Learned,
         }
     }
 

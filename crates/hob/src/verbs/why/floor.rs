@@ -82,7 +82,7 @@ impl Daemon {
         self.folder.join("run")
     }
 
-    /// Where a profiling run leaves its notes.
+    /// Where a learning run leaves its notes.
     pub(super) fn notes(&self) -> PathBuf {
         self.folder.join("notes")
     }

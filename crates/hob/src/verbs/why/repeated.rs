@@ -2,7 +2,7 @@
 //!
 //! Owns: zygotes for that alone, made as a daemon makes them, from the modules that a run was seen
 //! to import. They perform no call, and what a module is about to do outside is stopped there, as
-//! in any zygote. One profiling run says besides what the program imports in ways of its own.
+//! in any zygote. One learning run says besides what the program imports in ways of its own.
 //! Invariants: no zygote outlives its answer; where one gives none, nothing is said.
 //!
 //! Deliberately not here: what such imports cost (`report`).
@@ -49,7 +49,7 @@ pub(super) struct Repeated {
     pub(super) first: Option<String>,
 }
 
-/// What a profiling run of the program says that it imports in ways of its own: no zygote can tell
+/// What a learning run of the program says that it imports in ways of its own: no zygote can tell
 /// that, since the program is not executed there. Executes the program once; nothing is said where
 /// that leaves no notes.
 pub(super) fn own(

@@ -39,7 +39,7 @@ use crate::channel::{self, Reader, Stream};
 use crate::freshness::Before;
 use crate::inputs::{CallFds, Input, WorkerEvent};
 use crate::warm::lesson::Lesson;
-use crate::warm::programs::Seed;
+use crate::warm::programs::ZygoteSpec;
 use crate::workers::logs::{self, Prints};
 use crate::workers::runtimes::Runtimes;
 
@@ -140,7 +140,7 @@ pub(crate) enum Crowd {
 
 /// All processes of ours.
 #[derive(Debug)]
-pub(crate) struct Hands {
+pub(crate) struct Processes {
     processes: HashMap<WorkerId, Process>,
     runtimes: Runtimes,
     owner: mpsc::Sender<Input>,
@@ -197,14 +197,14 @@ impl Process {
     }
 }
 
-impl Hands {
+impl Processes {
     pub(crate) fn new(
         runtimes: Runtimes,
         owner: mpsc::Sender<Input>,
         directory: &Path,
         near: Arc<Near>,
         prints: Prints,
-    ) -> std::io::Result<Hands> {
+    ) -> std::io::Result<Processes> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");
         let null = null.map_err(|error| {
             std::io::Error::new(error.kind(), format!("/dev/null: {error}; `hob doctor` helps"))
@@ -225,7 +225,7 @@ impl Hands {
         let processors = Processors::own()?;
         let (processes, launchers) = (HashMap::new(), HashMap::new());
         let directory = directory.to_owned();
-        Ok(Hands {
+        Ok(Processes {
             processes,
             runtimes,
             owner,
@@ -266,31 +266,31 @@ impl Hands {
         known.map(|(worker, process)| (*worker, process.pid)).collect()
     }
 
-    /// Starts a zygote or standby from its seed.
+    /// Starts a zygote or standby from its spec.
     pub(crate) fn start(
         &mut self,
         worker: WorkerId,
         role: Role,
-        (key, seed): (Key, &Seed),
+        (key, spec): (Key, &ZygoteSpec),
         (lesson, volatile): (&Lesson, Strings),
     ) -> std::io::Result<()> {
-        let program = &seed.program;
+        let program = &spec.program;
         let preload = Preload {
-            modules: lesson.preload(seed.streams),
+            modules: lesson.preload(spec.streams),
             argv: lesson.argv(program),
             volatile,
             ..naming(program, role)
         };
         let (argv, before) = (self.runtimes.serve(program)?, lesson.before());
         let origin = Origin {
-            serves: Serves::Program(seed.id),
+            serves: Serves::Program(spec.id),
             key,
-            session: seed.session,
+            session: spec.session,
             file: &program.interpreter,
             prints: None,
             argv: &argv,
-            env: &seed.env,
-            directory: seed.directory.as_ref(),
+            env: &spec.env,
+            directory: spec.directory.as_ref(),
             held_below: program.row().held_below,
         };
         self.start_with(worker, &origin, &preload)?;
