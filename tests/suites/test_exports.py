@@ -300,7 +300,7 @@ class Exports(unittest.TestCase):
         one = self.hob("trace", "export", "otlp", "--call", str(newest))
         resource = json.loads(one)["resourceSpans"][0]
         spans = resource["scopeSpans"][0]["spans"]
-        named = [(each["key"], each["value"]) for span in spans for each in span["attributes"]]
+        named = [(each["key"], each["value"]) for span in spans for each in span.get("attributes", [])]
         numbers = [value for key, value in named if key == "hob.call"]
         self.assertEqual(numbers, [{"intValue": str(newest)}])
         own = json.loads(self.hob("trace", "export", "otlp", NAMES[1], "-n", "2"))["resourceSpans"]
