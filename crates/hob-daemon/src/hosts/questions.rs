@@ -215,7 +215,7 @@ impl Taken {
         let empty = Asked::new(Manner::Ask, pool);
         let asked = Asked { key, content_type, payload: payload.into(), deadline, ..empty };
         let origin = Origin::Host(AskedBy { to: reply_to, program, from });
-        let Some(mut job) = tables.message(origin, asked, came_ns) else { return Ok(()) };
+        let mut job = tables.message(origin, asked, came_ns);
         job.trace = parent.map(|parent| parent.call(trace::seed(call, came_ns)));
         job.hops = hops;
         hob_os::debug!(Category::Hosts, "another host's ask is taken as call {}", call.0);

@@ -190,7 +190,7 @@ fn open(ctx: &mut Ctx<'_>, reach: Reach<'_>, told: Told) -> Option<()> {
     let (message_id, empty) = (id.into_bytes(), Asked::new(Manner::Tell, pool));
     let asked = Asked { key, content_type, message_id, payload: payload.into(), ..empty };
     let origin = Origin::Stream(Streamed { ack, program, delivered, from });
-    let job = tables.message(origin, asked, clock::now_ns())?;
+    let job = tables.message(origin, asked, clock::now_ns());
     tables.open(ctx, call, job);
     Some(())
 }

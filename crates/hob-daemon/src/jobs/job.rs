@@ -46,6 +46,14 @@ pub(crate) struct Performer {
     pub(crate) isolation: &'static str,
 }
 
+impl Performer {
+    /// The one of a pool of which nothing is known.
+    pub(crate) fn unknown(pool: PoolId) -> Performer {
+        let program = ProgramPart::named("?".to_owned(), "exec");
+        Performer { kind: Kind::Pool(pool), program, isolation: "none" }
+    }
+}
+
 /// What jobs have in common that stand for one another in a receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {

@@ -305,7 +305,7 @@ impl Messages {
             ..Asked::new(message.manner, pool)
         };
         let origin = Origin::Sender(sender, message.id);
-        let Some(mut job) = tables.message(origin, asked, received_ns) else { return Ok(()) };
+        let mut job = tables.message(origin, asked, received_ns);
         // What a site's front asks stands in its client's trace, and not in the one that started it.
         let seed = trace::seed(call, received_ns);
         let below = before.and_then(|trail| trail.trace).map(|trace| trace.below(seed));

@@ -3,13 +3,14 @@
 pub(crate) mod senders;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hob_core::ids::CallId;
 use hob_core::requests::Event;
 
 use crate::ctx::Ctx;
 use crate::handlers::Catalog;
-use crate::jobs::job::{Asked, Job};
+use crate::jobs::job::{Asked, Job, Performer};
 use crate::jobs::ledger::Ledger;
 use crate::jobs::origin::Origin;
 use crate::jobs::receipts::Receipts;
@@ -41,9 +42,10 @@ impl Tables {
     }
 
     /// A message for a pool that came then; it is put before the core when it is [opened](Self::open).
-    pub(crate) fn message(&self, origin: Origin, asked: Asked, received_ns: u64) -> Option<Job> {
-        let performer = self.catalog.performer(asked.pool)?;
-        Some(Job::message(origin, performer, asked, received_ns))
+    pub(crate) fn message(&self, origin: Origin, asked: Asked, received_ns: u64) -> Job {
+        let known = self.catalog.performer(asked.pool);
+        let performer = known.unwrap_or_else(|| Arc::new(Performer::unknown(asked.pool)));
+        Job::message(origin, performer, asked, received_ns)
     }
 
     /// Puts a message before the core.

@@ -363,9 +363,8 @@ impl Tells {
         };
         let name = tables.catalog.name_of(pool).unwrap_or("?");
         hob_os::debug!(Category::Tells, "{id} goes to {name} as call {}", call.0);
-        if let Some(job) = tables.message(Origin::Outbox(id), asked, clock::now_ns()) {
-            tables.open(ctx, call, job);
-        }
+        let job = tables.message(Origin::Outbox(id), asked, clock::now_ns());
+        tables.open(ctx, call, job);
     }
 
     /// A message that was told has its outcome: it leaves the outbox, or is tried again.
