@@ -339,16 +339,12 @@ pub(crate) fn reason(demotion: Demotion) -> String {
     format!("{}: a fork would have one of its {count} threads", demotion.code())
 }
 
+/// Starts a zygote or standby of a program.
 pub(crate) fn start(ctx: &mut Ctx<'_>, worker: WorkerId, role: Role, key: Key) {
     let spec = ctx.warm.programs.spec(key);
-    let entry = spec.and_then(|spec| ctx.warm.programs.get(spec.id));
-    let lesson = entry.and_then(|entry| Some((entry.lesson.as_ref()?, entry.volatile())));
-    let started = match (spec, lesson) {
-        (Some(spec), Some(lesson)) => {
-            ctx.processes.start(worker, role, (key, spec), lesson).is_ok()
-        }
-        (None, _) | (_, None) => false,
-    };
+    let known = spec.and_then(|spec| Some((spec, ctx.warm.programs.get(spec.id)?)));
+    let started = known
+        .is_some_and(|(spec, known)| ctx.processes.start(worker, role, key, spec, known).is_ok());
     if !started {
         ctx.events.push_back(processes::stillborn(worker));
     }

@@ -163,11 +163,9 @@ impl Freshness {
                 kept.raise(kept.meaning(touch));
             }
         });
-        let all = match drained {
-            Ok(()) => return,
-            Err(Lost::Events | Lost::Mounts) => Suspicion::Moved,
-        };
-        self.kept.values_mut().for_each(|kept| kept.raise(all));
+        if let Err(Lost) = drained {
+            self.kept.values_mut().for_each(|kept| kept.raise(Suspicion::Moved));
+        }
     }
 }
 

@@ -184,9 +184,9 @@ impl Watch {
         }
         if queued && let Some(inotify) = &self.inotify {
             let drained = drain_queue(inotify, &mut self.owners, &mut touch);
-            drained.map_err(|_| if mounted { Lost::Mounts } else { Lost::Events })?;
+            drained.map_err(|_| Lost)?;
         }
-        if mounted { Err(Lost::Mounts) } else { Ok(()) }
+        if mounted { Err(Lost) } else { Ok(()) }
     }
 
     /// Whether something may have been mounted or unmounted after `since`, as far as `drain` was told.
@@ -271,14 +271,10 @@ fn meaning(flags: ReadFlags, name: Option<&[u8]>, interest: Interest) -> Touch<'
     }
 }
 
-/// What the kernel could not tell one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// Events: anything may have been written.
-    Events,
-    /// Mounts: any path may lead elsewhere.
-    Mounts,
-}
+/// The kernel could not tell one by one: events are lost, and anything may have been written, or
+/// something was mounted, and any path may lead elsewhere.
+#[derive(Debug)]
+pub(super) struct Lost;
 
 /// Whether all changes to the file system of this path go through this kernel.
 pub(super) fn is_local(path: &CStr) -> bool {

@@ -178,7 +178,8 @@ mod tests {
     fn take(
         sampling: &mut Sampling,
         us: u64,
-        (count, outcome): (u64, &'static str),
+        count: u64,
+        outcome: &'static str,
     ) -> Vec<(&'static str, u64)> {
         said(sampling.take(at(us), ended(outcome), count))
     }
@@ -188,18 +189,18 @@ mod tests {
     #[test]
     fn a_kind_leaves_a_receipt_now_and_then_and_one_of_each_failure() {
         let mut sampling = Sampling::default();
-        assert_eq!(take(&mut sampling, 0, (1, ANSWERED)), [(ANSWERED, 1)]);
-        assert_eq!(take(&mut sampling, 1, (1, ANSWERED)), []);
-        assert_eq!(take(&mut sampling, 2, (5, ANSWERED)), []);
+        assert_eq!(take(&mut sampling, 0, 1, ANSWERED), [(ANSWERED, 1)]);
+        assert_eq!(take(&mut sampling, 1, 1, ANSWERED), []);
+        assert_eq!(take(&mut sampling, 2, 5, ANSWERED), []);
         for _ in 0..FAILURES_MAX {
-            assert_eq!(take(&mut sampling, 3, (1, RAISED)), [(RAISED, 1)]);
+            assert_eq!(take(&mut sampling, 3, 1, RAISED), [(RAISED, 1)]);
         }
-        assert_eq!(take(&mut sampling, 4, (1, RAISED)), []);
-        assert_eq!(take(&mut sampling, 5, (1, "lost")), []);
-        assert_eq!(take(&mut sampling, 6, (2, RAISED)), []);
+        assert_eq!(take(&mut sampling, 4, 1, RAISED), []);
+        assert_eq!(take(&mut sampling, 5, 1, "lost"), []);
+        assert_eq!(take(&mut sampling, 6, 2, RAISED), []);
         let all = [(ANSWERED, 7), ("lost", 1), (RAISED, 3)];
-        assert_eq!(take(&mut sampling, EVERY_US, (1, ANSWERED)), all);
-        assert_eq!(take(&mut sampling, EVERY_US + 1, (1, RAISED)), [(RAISED, 1)]);
+        assert_eq!(take(&mut sampling, EVERY_US, 1, ANSWERED), all);
+        assert_eq!(take(&mut sampling, EVERY_US + 1, 1, RAISED), [(RAISED, 1)]);
     }
 
     #[test]
@@ -226,16 +227,16 @@ mod tests {
     #[test]
     fn the_last_jobs_of_a_kind_have_their_receipt_when_no_other_comes() {
         let mut sampling = Sampling::default();
-        assert_eq!(take(&mut sampling, 0, (1, ANSWERED)), [(ANSWERED, 1)]);
+        assert_eq!(take(&mut sampling, 0, 1, ANSWERED), [(ANSWERED, 1)]);
         assert_eq!(sampling.next_due(), None, "nosamplingg waits");
-        assert_eq!(take(&mut sampling, 1, (3, ANSWERED)), []);
-        assert_eq!(take(&mut sampling, 2, (4, ANSWERED)), []);
+        assert_eq!(take(&mut sampling, 1, 3, ANSWERED), []);
+        assert_eq!(take(&mut sampling, 2, 4, ANSWERED), []);
         assert_eq!(sampling.next_due(), Some(at(EVERY_US)));
         assert!(sampling.due(at(EVERY_US - 1)).is_empty());
         assert_eq!(said(sampling.due(at(EVERY_US))), [(ANSWERED, 7)]);
         assert_eq!(sampling.next_due(), None, "each is stood for once");
         // That was this time's receipt; and whoever asks for all has all.
-        assert_eq!(take(&mut sampling, EVERY_US + 1, (2, ANSWERED)), []);
+        assert_eq!(take(&mut sampling, EVERY_US + 1, 2, ANSWERED), []);
         assert_eq!(said(sampling.all(at(EVERY_US + 2))), [(ANSWERED, 2)]);
         assert!(sampling.all(at(EVERY_US + 2)).is_empty());
     }
@@ -243,14 +244,14 @@ mod tests {
     #[test]
     fn a_kind_that_has_rested_is_forgotten() {
         let mut sampling = Sampling::default();
-        assert_eq!(take(&mut sampling, 0, (1, ANSWERED)), [(ANSWERED, 1)]);
-        assert_eq!(take(&mut sampling, 1, (3, ANSWERED)), []);
+        assert_eq!(take(&mut sampling, 0, 1, ANSWERED), [(ANSWERED, 1)]);
+        assert_eq!(take(&mut sampling, 1, 3, ANSWERED), []);
         assert!(sampling.due(at(EVERY_US - 1)).is_empty());
         assert_eq!(said(sampling.due(at(EVERY_US))), [(ANSWERED, 3)]);
         sampling.due(at(2 * EVERY_US - 1));
         assert_eq!(sampling.kinds.len(), 1, "its next one is too early for a receipt");
         sampling.due(at(2 * EVERY_US));
         assert!(sampling.kinds.is_empty());
-        assert_eq!(take(&mut sampling, 2 * EVERY_US, (1, ANSWERED)), [(ANSWERED, 1)]);
+        assert_eq!(take(&mut sampling, 2 * EVERY_US, 1, ANSWERED), [(ANSWERED, 1)]);
     }
 }

@@ -7,9 +7,9 @@
 //! last report finds what came after it. `docs/why/lanes.md` goes through the ways to end.
 //!
 //! ```text
-//!  want_lane ── lend ──▶ lent ── handled(over) ───────────────▶ counted, gone
-//!                         └── lane_cut (its process has ended)
-//!                               └── lane_lost (its last word was read) ──▶ counted, gone
+//!  want ── lend ──▶ lent ── handled(over) ──────────▶ counted, gone
+//!                    └── cut (its process has ended)
+//!                          └── lost (its last word was read) ──▶ counted, gone
 //! ```
 
 mod lane;

@@ -38,8 +38,7 @@ use tokio::sync::mpsc;
 use crate::channel::{self, Reader, Stream};
 use crate::freshness::Before;
 use crate::inputs::{CallFds, Input, WorkerEvent};
-use crate::warm::lesson::Lesson;
-use crate::warm::programs::ZygoteSpec;
+use crate::warm::programs::{Entry as Known, ZygoteSpec};
 use crate::workers::logs::{self, Prints};
 use crate::workers::runtimes::Runtimes;
 
@@ -266,19 +265,23 @@ impl Processes {
         known.map(|(worker, process)| (*worker, process.pid)).collect()
     }
 
-    /// Starts a zygote or standby from its spec.
+    /// Starts a zygote or standby from its spec, and what is known of its program.
     pub(crate) fn start(
         &mut self,
         worker: WorkerId,
         role: Role,
-        (key, spec): (Key, &ZygoteSpec),
-        (lesson, volatile): (&Lesson, Strings),
+        key: Key,
+        spec: &ZygoteSpec,
+        known: &Known,
     ) -> std::io::Result<()> {
+        let Some(lesson) = &known.lesson else {
+            return Err(std::io::ErrorKind::NotFound.into());
+        };
         let program = &spec.program;
         let preload = Preload {
             modules: lesson.preload(spec.streams),
             argv: lesson.argv(program),
-            volatile,
+            volatile: known.volatile(),
             ..naming(program, role)
         };
         let (argv, before) = (self.runtimes.serve(program)?, lesson.before());

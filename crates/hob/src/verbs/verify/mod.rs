@@ -121,7 +121,7 @@ pub(crate) fn run(start: &Start, asked: &Verify) -> Result<u8, Failure> {
     let program = resolve(start, &words)?;
     let interrupts = Interrupts::new().map_err(cannot)?;
     let session = Session::new((start, &interrupts), asked, words)?;
-    let record = session.verify(&program, &kept_in, (&chosen, within));
+    let record = session.verify(&program, &kept_in, &chosen, within);
     if let Some(number) = interrupts.came() {
         // The session has cleared up.
         crate::say::line(b"interrupted: no verdict");

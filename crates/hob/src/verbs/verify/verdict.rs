@@ -24,7 +24,8 @@ impl Session<'_> {
         mut self,
         program: &Program,
         kept_in: &Path,
-        (chosen, within): (&Chosen, Duration),
+        chosen: &Chosen,
+        within: Duration,
     ) -> Result<Record, Failure> {
         let subject = self.subject.clone();
         // What it is before it runs: a program may rewrite itself.
